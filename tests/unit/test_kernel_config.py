@@ -4,12 +4,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from samples import CONFIG, kernel, module
 
 from pytest_napi.errors import KernelUnusable
 from pytest_napi.kernel.config import parse_config
 from pytest_napi.kernel.modules import ModuleTree
 from pytest_napi.kernel.requirements import EXPERIMENTS, GUEST, Requirement, check
+from samples import CONFIG, kernel, module
 
 
 def test_values() -> None:

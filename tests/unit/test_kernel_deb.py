@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from samples import CONFIG, RELEASE, bzimage, deb, module
 
 from pytest_napi.errors import HostUnfit, KernelUnusable
 from pytest_napi.kernel import deb as deb_module
 from pytest_napi.kernel.naming import kernel_name, other_parts, pointed_to
 from pytest_napi.kernel.packages import image_from
+from samples import CONFIG, RELEASE, bzimage, deb, module
 
 IMAGE = f"linux-image-{RELEASE}"
 OLD = {

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from test_kernel_deb import Log
-from samples import bzimage, deb
 
 from pytest_napi.errors import HostUnfit, KernelUnusable
 from pytest_napi.kernel import apt, debian
 from pytest_napi.kernel.architecture import X86_64
+from samples import bzimage, deb
 
 CLOUD = "cloud-amd64"
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import libarchive
 import pytest
-from samples import BANNER, CONFIG, RELEASE, bzimage, ikconfig, module
 
 from pytest_napi.errors import KernelUnusable
 from pytest_napi.kernel.image import embedded_config, inspect
+from samples import BANNER, CONFIG, RELEASE, bzimage, ikconfig, module
 
 
 def raw(filter_name: str) -> Callable[[bytes], bytes]:

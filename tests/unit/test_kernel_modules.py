@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from test_kernel_image import raw
-from samples import module
 
 from pytest_napi.errors import KernelUnusable
 from pytest_napi.kernel.modules import ModuleTree
+from samples import module
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import pytest
-from samples import kernel
 
 from pytest_napi.kernel import preempt
+from samples import kernel
 
 DYNAMIC = "#1 SMP PREEMPT_DYNAMIC Thu Jan 1 00:00:00 UTC 2026"
 # The lines of Debian's configs and of own builds.

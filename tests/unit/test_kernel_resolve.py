@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from test_kernel_deb import IMAGE, OLD, Log
-from samples import BANNER, CONFIG, RELEASE, bzimage, deb, ikconfig
 
 from pytest_napi.errors import KernelUnusable
 from pytest_napi.kernel import Kernel, debian, parse_spec
 from pytest_napi.kernel import resolve as resolve_spec
+from samples import BANNER, CONFIG, RELEASE, bzimage, deb, ikconfig
 
 
 @pytest.fixture
