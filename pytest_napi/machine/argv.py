@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""QEMU's command line as pure functions of frozen data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_napi.machine.boards import Board
+
+AGENT_PORT = "napi.agent"
+"""Name of the virtio-serial port the guest's agent looks for."""
+
+
+@dataclass(frozen=True)
+class MachineConfig:
+    """One machine to boot: all that its QEMU command line depends on."""
+
+    board: Board
+    accelerator: str
+    """``kvm`` or ``tcg``."""
+    cpus: int
+    memory_mib: int
+    kernel: Path
+    initramfs: Path
+    virtio_channel: bool
+    """The command channel is a virtio-serial port; else it is the second serial port."""
+    boot_parameters: tuple[str, ...] = ()
+    """Kernel parameters beside those every guest gets."""
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """The file descriptors QEMU inherits: its ends of three connected socket pairs.
+
+    Connected sockets instead of paths: there is nothing to listen on, nothing to remove afterwards,
+    and no byte of the console is printed before its reader is there.
+    """
+
+    console: int
+    channel: int
+    qmp: int
+
+
+def kernel_command_line(config: MachineConfig) -> str:
+    """Return the kernel command line of ``config``.
+
+    ``panic=-1`` makes a panic reboot at once, which ``-no-reboot`` turns into the end of QEMU: a
+    panicked guest is known to be lost within a tick.  The whole log goes to the console: printing
+    it costs no measurable boot time, and a kernel that dies early has said why.
+    """
+    board = config.board
+    channel = () if config.virtio_channel else (f"napi.channel={board.second_serial}",)
+    return " ".join(
+        (
+            board.earlycon,
+            f"console={board.console}",
+            "loglevel=7",
+            "panic=-1",
+            *channel,
+            *config.boot_parameters,
+        )
+    )
+
+
+def _machine(config: MachineConfig) -> list[str]:
+    accelerator = {"tcg": "tcg,thread=multi"}.get(config.accelerator, config.accelerator)
+    return [
+        *("-machine", config.board.machine),
+        *("-accel", accelerator),
+        *("-cpu", config.board.cpu[config.accelerator]),
+        *("-smp", str(config.cpus)),
+        *("-m", f"{config.memory_mib}M"),
+    ]
+
+
+def _boot(config: MachineConfig) -> list[str]:
+    return [
+        *("-kernel", str(config.kernel)),
+        *("-initrd", str(config.initramfs)),
+        *("-append", kernel_command_line(config)),
+    ]
+
+
+def _chardev(name: str, descriptor: int) -> list[str]:
+    return ["-chardev", f"socket,id={name},fd={descriptor}"]
+
+
+def _console(descriptor: int) -> list[str]:
+    return [*_chardev("console", descriptor), "-serial", "chardev:console"]
+
+
+def _channel(config: MachineConfig, descriptor: int) -> list[str]:
+    if config.virtio_channel:
+        port = f"virtserialport,chardev=channel,name={AGENT_PORT}"
+        devices = ["-device", "virtio-serial-pci", "-device", port]
+    else:
+        devices = ["-serial", "chardev:channel"]
+    return [*_chardev("channel", descriptor), *devices]
+
+
+def _qmp(descriptor: int) -> list[str]:
+    return [*_chardev("qmp", descriptor), "-mon", "chardev=qmp,mode=control"]
+
+
+def qemu_argv(qemu: Path, config: MachineConfig, descriptors: Descriptors) -> list[str]:
+    """Return the whole QEMU command line for ``config``, program first.
+
+    The console must come before the channel: QEMU numbers serial ports in the order they are named.
+    """
+    return [
+        str(qemu),
+        *("-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-display", "none"),
+        *_machine(config),
+        *_boot(config),
+        *_console(descriptors.console),
+        *_channel(config, descriptors.channel),
+        *_qmp(descriptors.qmp),
+    ]

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One running QEMU: the one place that spawns it, and the one that says how it was lost."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from pytest_napi.errors import GuestLost, HostUnfit
+from pytest_napi.machine.argv import Descriptors, MachineConfig, qemu_argv
+from pytest_napi.machine.emulator import Emulator
+from pytest_napi.machine.interference import Interference
+from pytest_napi.machine.kernel_log import KernelLog, Signature
+from pytest_napi.machine.tether import tethered
+from pytest_napi.untrusted import printable
+
+# A guest that panicked takes QEMU with it, and the console's last lines arrive, within this.
+_DEATH_SECONDS = 2.0
+
+
+class Machine:
+    """A QEMU that runs one guest, from the moment it is made until ``close``.
+
+    Must be made by a thread that outlives it (see ``tether``).  Its files (console.log, qemu.log)
+    go to ``folder``.  Raises HostUnfit when QEMU cannot be started at all.
+    """
+
+    def __init__(
+        self,
+        emulator: Emulator,
+        config: MachineConfig,
+        folder: Path,
+        signatures: Sequence[Signature],
+    ) -> None:
+        self.config = config
+        self.folder = folder
+        self.started_ns = time.monotonic_ns()
+        self._stderr = folder / "qemu.log"
+        pairs = [socket.socketpair() for _ in range(3)]
+        (console, channel, qmp), theirs = zip(*pairs, strict=True)
+        descriptors = Descriptors(*(end.fileno() for end in theirs))
+        self.argv = qemu_argv(emulator.path, config, descriptors)
+        try:
+            with self._stderr.open("wb") as stderr:
+                # A session of its own: a Ctrl-C at the terminal is pytest's to handle.
+                self._process = subprocess.Popen(
+                    tethered(self.argv),
+                    stdin=subprocess.DEVNULL,
+                    stdout=stderr,
+                    stderr=stderr,
+                    pass_fds=[end.fileno() for end in theirs],
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise HostUnfit(f"{emulator.path} cannot be started: {error}") from None
+        finally:
+            for end in theirs:
+                end.close()
+        self.channel = channel
+        # Only now, while the guest boots: loading these takes a tenth of a second.
+        from pytest_napi.machine.console import Console  # noqa: PLC0415
+        from pytest_napi.machine.qmp import Qmp  # noqa: PLC0415
+
+        self.log = KernelLog(signatures)
+        self.console = Console(console, folder / "console.log", self.log)
+        self.qmp = Qmp(qmp)
+        self._interference: Interference | None = None
+        self._closed = False
+
+    @property
+    def pid(self) -> int:
+        """QEMU's process id."""
+        return self._process.pid
+
+    @property
+    def interference(self) -> Interference:
+        """The host's interference with the vCPUs, sampled from the first use on."""
+        if self._interference is None:
+            self._interference = Interference(self.pid, self.qmp.vcpu_threads())
+        return self._interference
+
+    def lost(self, reason: str) -> GuestLost:
+        """Return the error that says how this guest was lost.
+
+        ``reason`` is what the caller saw (a closed channel, no answer); QEMU's end and the console
+        tell more, and are asked first.
+        """
+        status = self._ended()
+        self.console.join(_DEATH_SECONDS if status is not None else 0)
+        panic = next((s for s in self.log.splats() if s.kind == "panic"), None)
+        if panic is not None:
+            return GuestLost(f"guest lost: {panic.line}", self.console.tail(40))
+        if status is None:
+            return GuestLost(f"guest lost: {reason}", self.console.tail())
+        if status == 0:
+            return GuestLost("guest lost: it powered off or reset itself", self.console.tail())
+        said = printable(self._stderr.read_bytes()).strip().splitlines()
+        how = f"status {status}" if status > 0 else signal.Signals(-status).name
+        last = f": {said[-1]}" if said else ""
+        return GuestLost(f"guest lost: QEMU died ({how}){last}", self.console.tail())
+
+    def _ended(self) -> int | None:
+        try:
+            return self._process.wait(_DEATH_SECONDS)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def close(self) -> None:
+        """End QEMU, whatever state it is in, and everything that belongs to it."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._interference is not None:
+            self._interference.close()
+        # The guest has no disk to flush: the fastest way down is the right one.
+        self._process.kill()
+        self._process.wait()
+        self.channel.close()
+        self.qmp.close()
+        self.console.join(_DEATH_SECONDS)
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
