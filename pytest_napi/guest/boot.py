@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Boots a kernel into a guest that takes commands."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from pytest_napi.errors import GuestLost
+from pytest_napi.guest.guest import Guest
+from pytest_napi.guest.preemption import Running, read_back
+from pytest_napi.image.initramfs import initramfs
+from pytest_napi.image.manifest import load_manifest
+from pytest_napi.kernel import preempt
+from pytest_napi.kernel.kernel import Kernel
+from pytest_napi.kernel.requirements import Requirement
+from pytest_napi.machine.argv import MachineConfig
+from pytest_napi.machine.boards import BOARDS
+from pytest_napi.machine.emulator import Accelerator, Emulator
+from pytest_napi.machine.kernel_log import load_signatures
+from pytest_napi.machine.machine import Machine
+from pytest_napi.shipped import shipped
+
+_VIRTIO_CONSOLE = Requirement(("VIRTIO_CONSOLE",), "command channel", module="virtio_console")
+
+
+@dataclass(frozen=True)
+class BootConfig:
+    """What a guest is booted with, beside its kernel."""
+
+    emulator: Emulator
+    accelerator: Accelerator
+    cache: Path
+    model: str | None = None
+    """The preemption model asked for; None: what the kernel boots with."""
+    cpus: int = 2
+    memory_mib: int = 512
+    timeout: float = 60.0
+    """Seconds from QEMU's start to the agent's first word."""
+
+
+class Booted:
+    """One booted guest with its machine.  A context manager that ends both."""
+
+    def __init__(self, kernel: Kernel, config: BootConfig, folder: Path) -> None:
+        """Boot ``kernel``; files of the machine go to ``folder``.
+
+        Raises GuestLost when the kernel panics, dies or is silent until ``config.timeout``.
+        """
+        self.kernel = kernel
+        self.config = config
+        image = guest_image(kernel, config.cache)
+        self.machine = Machine(
+            config.emulator,
+            machine_config(kernel, config, image),
+            folder,
+            load_signatures(shipped("configs/log-signatures.yaml")),
+        )
+        try:
+            self.guest = Guest(self.machine.channel, self.machine.lost)
+            self.hello = self.guest.wait_ready(config.timeout)
+        except BaseException:
+            self.machine.close()
+            raise
+
+    @functools.cached_property
+    def preemption(self) -> Running:
+        """The preemption model that really runs, read back from the guest."""
+        return read_back(self.guest, self.kernel, self.machine.log)
+
+    @functools.cached_property
+    def _offset_ns(self) -> int:
+        return self.guest.clock_offset()
+
+    def guest_now_ns(self) -> int:
+        """Return the guest's CLOCK_MONOTONIC as the host reckons it."""
+        return time.monotonic_ns() + self._offset_ns
+
+    def withheld_ns(self, start_ns: int, end_ns: int) -> int:
+        """Return how long the host withheld the CPU between two times of the guest's clock."""
+        offset = self._offset_ns
+        return self.machine.interference.withheld_ns(start_ns - offset, end_ns - offset)
+
+    def settle_log(self, label: str) -> None:
+        """Wait until all that the guest has logged so far is in the kernel log.
+
+        The guest logs ``label`` itself; when that line has arrived, so has what was before it.  A
+        guest that can no longer do so has a log that ends where it ends.
+        """
+        since = self.machine.log.mark()
+        line = f"pytest-napi: {label}"
+        try:
+            # Without its line feed the kernel would hold the record open for more to come.
+            self.guest.write_text("/dev/kmsg", f"{line}\n")
+        except (GuestLost, OSError):
+            return
+        self.machine.log.wait_for(line, timeout=5, since=since)
+
+    def close(self) -> None:
+        """End the guest and its QEMU."""
+        self.machine.close()
+        self.guest.close()
+
+    def __enter__(self) -> Booted:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@functools.cache
+def guest_image(kernel: Kernel, cache: Path) -> Path:
+    """Return the initramfs every guest of ``kernel`` boots into."""
+    manifest = load_manifest(shipped("images/guest.yaml"))
+    return initramfs(manifest, shipped("."), kernel, cache)
+
+
+def machine_config(
+    kernel: Kernel, config: BootConfig, image: Path, extra: Sequence[str] = ()
+) -> MachineConfig:
+    """Return the machine ``kernel`` is booted on."""
+    parameters = list(extra)
+    if config.model is not None:
+        wanted = preempt.boot_parameter(kernel, config.model)
+        parameters += [wanted] if wanted is not None else []
+    return MachineConfig(
+        board=BOARDS[kernel.architecture.name],
+        accelerator=config.accelerator.name,
+        cpus=config.cpus,
+        memory_mib=config.memory_mib,
+        kernel=kernel.image,
+        initramfs=image,
+        virtio_channel=_VIRTIO_CONSOLE.lacking(kernel) is None,
+        boot_parameters=tuple(parameters),
+    )

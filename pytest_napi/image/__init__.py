@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a kernel boots into: initramfs images and the guest programs in them."""
