@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The load that keeps a NAPI kthread busy, and the proof that it did.
+
+A self-feeding XDP load (selftests/napi_reentry.c): frames go round a veth pair whose receiving side
+is polled by a kthread.  Each poll does less than its budget and finds its ring full again, which is
+the shape of load under which a threaded NAPI that does not yield holds its CPU (seed: threaded NAPI
+poll loop, "the loop to be re-entered tens of thousands of times a second").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from dataclasses import dataclass
+from types import TracebackType
+
+import msgspec
+
+from pytest_napi.errors import GuestLost, NapiError
+from pytest_napi.guest.boot import Booted
+from pytest_napi.guest.events import Event, EventStream
+
+FRAMES = 8
+"""Frames in flight.  From 16 on the devmap's bulk queue flushes inside the poll, the poll reaches
+its budget of 64, and the kernel yields: the load would hide the fault (DEV_MAP_BULK_SIZE)."""
+
+LIFE_SECONDS = 30.0
+"""The load ends by itself after this, since who would stop it may itself be blocked by it.  Longer
+than the 21 s after which the kernel reports an RCU stall (CONFIG_RCU_CPU_STALL_TIMEOUT)."""
+
+_START_SECONDS = 30.0
+
+
+class LoadUnsupportedError(NapiError):
+    """This kernel cannot carry the load; the message is the guest program's reason."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The load's counters at one time of the guest's CLOCK_MONOTONIC; all count from its start."""
+
+    time_ns: int
+    polls: int
+    """Calls of the kthread's poll function."""
+    reentries: int
+    """Polls that did some work, but less than their budget."""
+    work: int
+    """Frames those polls handled."""
+    runtime_ns: int
+    """CPU time of the kthread."""
+    voluntary: int
+    """Times the kthread went to sleep."""
+    nonvoluntary: int
+    """Times the kthread was preempted."""
+    cpu: int
+    """The CPU the kthread last ran on."""
+
+
+@dataclass(frozen=True)
+class LoadWindow:
+    """What the load did within one window."""
+
+    seconds: float
+    reentries_per_second: float
+    mean_work: float
+    """Frames a poll."""
+    busy: float
+    """The kthread's share of its CPU, 0 to 1."""
+    sleeps_per_second: float
+    cpus: tuple[int, ...]
+    """The CPUs the kthread was seen on."""
+    quiet_seconds: float = 0.0
+    """Longest time within the window without a re-entry being counted."""
+
+
+class LoadRate:
+    """The load's counters over its life so far."""
+
+    def __init__(self, ticks: tuple[Tick, ...]) -> None:
+        self.ticks = ticks
+
+    def window(self, start_ns: int, end_ns: int) -> LoadWindow | None:
+        """Return what the load did between two guest times; None when it was not running then.
+
+        The ticks nearest outside the window bound it.
+        """
+        before = [tick for tick in self.ticks if tick.time_ns <= start_ns][-1:]
+        inside = [tick for tick in self.ticks if start_ns < tick.time_ns < end_ns]
+        after = [tick for tick in self.ticks if tick.time_ns >= end_ns][:1]
+        ticks = [*before, *inside, *after]
+        if len(ticks) < 2:
+            return None
+        first, last = ticks[0], ticks[-1]
+        seconds = (last.time_ns - first.time_ns) / 1e9
+        polls = last.polls - first.polls
+        steps = itertools.pairwise(ticks)
+        idle = [b.time_ns - a.time_ns for a, b in steps if b.reentries == a.reentries]
+        return LoadWindow(
+            seconds=seconds,
+            reentries_per_second=(last.reentries - first.reentries) / seconds,
+            mean_work=(last.work - first.work) / polls if polls else 0.0,
+            busy=(last.runtime_ns - first.runtime_ns) / 1e9 / seconds,
+            sleeps_per_second=(last.voluntary - first.voluntary) / seconds,
+            cpus=tuple(sorted({tick.cpu for tick in ticks})),
+            quiet_seconds=max(idle, default=0) / 1e9,
+        )
+
+
+class ReentryLoad:
+    """The load in one guest: a context manager, running while inside.
+
+    Entering waits until the kthread has been seen at work on its CPU.  Raises LoadUnsupportedError
+    when the kernel cannot carry it, NapiError when it does not run as asked.
+    """
+
+    def __init__(
+        self, booted: Booted, cpu: int = 0, frames: int = FRAMES, seconds: float = LIFE_SECONDS
+    ) -> None:
+        self.cpu = cpu
+        self.seconds = seconds
+        self._booted = booted
+        self._frames = frames
+        self._ticks: list[Tick] = []
+        self._ready: Event = {}
+        self._running = threading.Event()
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+
+    @property
+    def rate(self) -> LoadRate:
+        """The counters so far."""
+        return LoadRate(tuple(self._ticks))
+
+    @property
+    def remaining_seconds(self) -> float:
+        """How long the load still lives."""
+        deadline = self._ready.get("deadline_ns", 0)
+        assert isinstance(deadline, int)
+        return max((deadline - self._booted.guest_now_ns()) / 1e9, 0.0)
+
+    def __enter__(self) -> ReentryLoad:
+        self._keep_agent_off(self.cpu)
+        argv = ["/selftests/napi_reentry", "--json", "--stdin-stop"]
+        argv += ["--cpu", str(self.cpu), "--frames", str(self._frames)]
+        self._stream = EventStream(self._booted.guest, [*argv, "--seconds", str(self.seconds)])
+        self._thread = threading.Thread(target=self._follow, name="napi-load", daemon=True)
+        self._thread.start()
+        if not self._running.wait(_START_SECONDS):
+            self._error = NapiError(f"the load did not start within {_START_SECONDS:.0f} s")
+        if self._error is not None:
+            self._stream.close()
+            raise self._error
+        return self
+
+    def _keep_agent_off(self, cpu: int) -> None:
+        """Keep the guest's agent off the CPU the load monopolises, or nobody would answer."""
+        mask = (1 << self._booted.config.cpus) - 1 & ~(1 << cpu)
+        if cpu >= self._booted.config.cpus or mask == 0:
+            raise NapiError(
+                f"reentry_load(cpu={cpu}) leaves no CPU to measure on: the guest has "
+                f"{self._booted.config.cpus}, see --napi-cpus"
+            )
+        self._booted.guest.run(["taskset", "-p", f"{mask:x}", "1"], check=True)
+
+    def _follow(self) -> None:
+        try:
+            for event in self._stream.events(self.seconds + 60, every=1):
+                self._take(event or {})
+            self._stream.check(unsupported=LoadUnsupportedError)
+        except Exception as error:  # raised in the thread that uses the load
+            self._error = error
+        self._ended.set()
+        self._running.set()
+
+    def _take(self, event: Event) -> None:
+        if event.get("event") == "ready":
+            self._ready = event
+        elif event.get("event") in ("tick", "end"):
+            self._ticks.append(msgspec.convert(event, Tick))
+            moving = self._ticks[-1].reentries > self._ticks[0].reentries
+            if moving and self._ticks[-1].cpu == self.cpu:
+                self._running.set()
+
+    def stop(self) -> None:
+        """Stop the load and wait until it has removed its devices."""
+        # A guest that is lost has no load any more; whoever needed the guest says so.
+        with contextlib.suppress(OSError, GuestLost):
+            self._stream.end_input()
+        self._ended.wait(self.remaining_seconds + 30)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None or issubclass(kind, Exception):
+            self.stop()
+        self._stream.close()
+        if kind is None and self._error is not None:
+            raise self._error
