@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The public fixtures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from _pytest.outcomes import Skipped
+
+from pytest_napi.bounds.judge import Outcome, Verdict
+from pytest_napi.errors import KernelUnusable
+from pytest_napi.guest.boot import Booted
+from pytest_napi.guest.guest import Guest
+from pytest_napi.kernel import preempt, requirements
+from pytest_napi.measure.operation import Operation, OperationUnsupportedError
+from pytest_napi.measure.series import Measurement
+from pytest_napi.net import load as net_load
+from pytest_napi.net.load import LoadRate, LoadUnsupportedError, ReentryLoad
+from pytest_napi.options import Settings, marked
+from pytest_napi.report.progress import Progress
+from pytest_napi.run import IDLE_SECONDS, LOADED_SECONDS, GuestTest, Run, Target
+
+RUN = pytest.StashKey[Run]()
+"""In ``config.stash``: the run."""
+TEST = pytest.StashKey[GuestTest]()
+"""In ``item.stash``: the test's guest and records, once it has asked for a guest."""
+PROGRESS = pytest.StashKey[Progress]()
+"""In ``config.stash``: the terminal's progress line."""
+
+
+class Inconclusive(Skipped):
+    """Outcome of a test whose figure says nothing about the kernel; neither passed nor failed."""
+
+
+class StartLoad(Protocol):
+    """What the ``reentry_load`` fixture is."""
+
+    def __call__(
+        self, cpu: int = 0, frames: int = net_load.FRAMES, seconds: float = net_load.LIFE_SECONDS
+    ) -> AbstractContextManager[ReentryLoad]:
+        """Run the load while inside the context."""
+
+
+class Measure(Protocol):
+    """What the ``netdev_deletion`` and ``rcu_barrier`` fixtures are."""
+
+    def __call__(self, cpu: int | None = None, seconds: float = LOADED_SECONDS) -> Measurement:
+        """Measure for ``seconds`` on the guest's ``cpu`` (default: its last)."""
+
+
+class CheckedBounds:
+    """What the ``bounds`` fixture is."""
+
+    def __init__(self, test: GuestTest) -> None:
+        self._test = test
+
+    def check(self, measurement: Measurement, control: LoadRate | None = None) -> Verdict:
+        """Check ``measurement`` against its bounds; fail the test when it is over one.
+
+        ``control`` is the load's rate.  Given, the figure counts only when the load did its work in
+        the same window; otherwise the test's outcome is *inconclusive*.
+        """
+        verdict = self._test.check(measurement, control)
+        if verdict.outcome is Outcome.FAILED:
+            pytest.fail(verdict.message, pytrace=False)
+        if verdict.outcome is Outcome.INCONCLUSIVE:
+            raise Inconclusive(verdict.message)
+        return verdict
+
+
+@pytest.fixture
+def napi_target(request: pytest.FixtureRequest) -> Target:
+    """The kernel and preemption model of this test: tests are parametrized over all of them."""
+    target = request.param
+    assert isinstance(target, Target)
+    return target
+
+
+@pytest.fixture
+def napi_test(
+    request: pytest.FixtureRequest,
+    napi_target: Target,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[GuestTest]:
+    """One test's guest, booted, and its records: what the other fixtures are made of."""
+    run = request.config.stash[RUN]
+    settings = test_settings(run.settings, request.node)
+    _skip_what_cannot_be(napi_target, request.fixturenames)
+    test = GuestTest(run, request.node.nodeid)
+    request.node.stash[TEST] = test
+    folder = _folder(settings.artifacts, request.node.nodeid, tmp_path_factory)
+    try:
+        booted = test.boot(napi_target, settings, folder)
+        _skip_unless_running(booted, napi_target.model)
+        yield test
+    finally:
+        test.close()
+
+
+def test_settings(base: Settings, node: pytest.Item) -> Settings:
+    """Return the settings of one test: those of the run with the test's marker on top.
+
+    Raises ValueError for a marker that is wrong.
+    """
+    marker = node.get_closest_marker("napi")
+    return marked(base, marker.kwargs) if marker is not None else base
+
+
+test_settings.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it
+
+
+def _folder(artifacts: Path | None, nodeid: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    name = re.sub(r"[^\w.+-]+", "_", nodeid).strip("_")
+    if artifacts is None:
+        return tmp_path_factory.mktemp(name[-60:])
+    folder = artifacts / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _skip_what_cannot_be(target: Target, fixtures: Sequence[str]) -> None:
+    """Skip, before the boot, what is known not to work on this kernel."""
+    refused = target.model and preempt.unavailable(target.kernel, target.model)
+    if refused:
+        pytest.skip(f"preempt={target.model}: {refused}")
+    needed = [row for name in fixtures for row in requirements.EXPERIMENTS.get(name, ())]
+    try:
+        requirements.check(target.kernel, needed)
+    except KernelUnusable as error:
+        pytest.skip(str(error))
+
+
+def _skip_unless_running(booted: Booted, wanted: str | None) -> None:
+    running = booted.preemption
+    if wanted is None or running.model == wanted:
+        return
+    if running.model is None:
+        pytest.skip(f"preempt={wanted} cannot be verified: {running.evidence}")
+    said = f"; the kernel says: {running.refusal}" if running.refusal else ""
+    pytest.skip(f"preempt={wanted} was asked for, {running.model} runs{said}")
+
+
+@pytest.fixture
+def guest(napi_test: GuestTest) -> Guest:
+    """A booted guest with the kernel under test: runs commands, reads and writes files."""
+    assert napi_test.booted is not None
+    return napi_test.booted.guest
+
+
+@pytest.fixture
+def reentry_load(napi_test: GuestTest) -> StartLoad:
+    """The load that keeps a NAPI kthread on its CPU: ``with reentry_load(cpu=0) as load: …``."""
+
+    @contextmanager
+    def start(
+        cpu: int = 0, frames: int = net_load.FRAMES, seconds: float = net_load.LIFE_SECONDS
+    ) -> Iterator[ReentryLoad]:
+        assert napi_test.booted is not None
+        try:
+            with ReentryLoad(napi_test.booted, cpu, frames, seconds) as load:
+                napi_test.loads.append(load)
+                try:
+                    yield load
+                finally:
+                    napi_test.loads.remove(load)
+        except LoadUnsupportedError as error:
+            pytest.skip(str(error))
+
+    return start
+
+
+@pytest.fixture
+def netdev_deletion(napi_test: GuestTest, request: pytest.FixtureRequest) -> Iterator[Measure]:
+    """Measures the deletion of a network device.
+
+    The idle baseline is taken when the fixture is set up, before the test can start a load.
+    """
+    yield from _operation("netdev_deletion", napi_test, request.config)
+
+
+@pytest.fixture
+def rcu_barrier(napi_test: GuestTest, request: pytest.FixtureRequest) -> Iterator[Measure]:
+    """Measures ``rcu_barrier()``, with an idle baseline like ``netdev_deletion``'s."""
+    yield from _operation("rcu_barrier", napi_test, request.config)
+
+
+def _operation(operation: str, test: GuestTest, config: pytest.Config) -> Iterator[Measure]:
+    booted = test.booted
+    assert booted is not None
+    last_cpu = booted.config.cpus - 1
+    progress = config.stash[PROGRESS]
+    try:
+        program = Operation(booted, operation)
+    except OperationUnsupportedError as error:
+        pytest.skip(str(error))
+    with program:
+        progress.show(f"{operation}: idle baseline, {IDLE_SECONDS:.0f} s")
+        idle = program.window(last_cpu, IDLE_SECONDS).series
+        progress.clear()
+
+        def measure(cpu: int | None = None, seconds: float = LOADED_SECONDS) -> Measurement:
+            on = last_cpu if cpu is None else cpu
+            try:
+                return test.measure(
+                    operation, program, idle, cpu=on, seconds=seconds, progress=progress.show
+                )
+            finally:
+                progress.clear()
+
+        yield measure
+
+
+@pytest.fixture
+def bounds(napi_test: GuestTest) -> CheckedBounds:
+    """Checks measurements against their bounds: ``bounds.check(deletion, control=load.rate)``."""
+    return CheckedBounds(napi_test)
+
+
+__all__ = [
+    "bounds",
+    "guest",
+    "napi_target",
+    "napi_test",
+    "netdev_deletion",
+    "rcu_barrier",
+    "reentry_load",
+]

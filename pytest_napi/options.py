@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every option, ini value and marker argument, and the frozen Settings they amount to.
+
+One rule of precedence: marker, then command line, then ini file, then default.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_napi.kernel.preempt import MODELS
+
+if TYPE_CHECKING:
+    import pytest
+
+ACCELERATORS = ("auto", "kvm", "tcg")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a test is run with."""
+
+    kernels: tuple[str, ...] = ()
+    """``[LABEL=]SPEC`` of each kernel."""
+    preempt: tuple[str, ...] = ()
+    """The preemption models; empty: the one each kernel boots with."""
+    accel: str = "auto"
+    cpus: int = 2
+    memory_mib: int = 512
+    bounds: Path | None = None
+    """None: the bounds that ship with the plugin."""
+    results: Path | None = None
+    artifacts: Path | None = None
+    boot_timeout: float = 60.0
+    """Seconds a guest may take from QEMU's start to its first word."""
+
+
+def _models(text: str) -> tuple[str, ...]:
+    models = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    for model in models:
+        if model not in MODELS:
+            raise ValueError(f"unknown preemption model {model!r}: use {', '.join(MODELS)}")
+    return models
+
+
+def _accelerator(text: str) -> str:
+    if text not in ACCELERATORS:
+        raise ValueError(f"unknown accelerator {text!r}: use {', '.join(ACCELERATORS)}")
+    return text
+
+
+def _cpus(text: str) -> int:
+    available = os.cpu_count() or 1
+    # A load takes one CPU and the measurement another; more vCPUs than a PC has ports are a typo.
+    if not text.isdigit() or not 1 <= int(text) <= 64:
+        raise ValueError(f"{text!r} is no number of CPUs: use 1 to 64 (this host has {available})")
+    return int(text)
+
+
+def _memory(text: str) -> int:
+    match = re.fullmatch(r"(\d+) *([MG]i?B?)?", text, re.IGNORECASE)
+    if match is None:
+        raise ValueError(f"{text!r} is no size of memory: write 512M or 1G")
+    factor = 1024 if (match[2] or "M").upper().startswith("G") else 1
+    return int(match[1]) * factor
+
+
+def _file(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        raise ValueError(f"{text}: no such file")
+    return path
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if value <= 0:
+        raise ValueError(f"{text!r} is no time in seconds: write a number above 0")
+    return value
+
+
+@dataclass(frozen=True)
+class Option:
+    """One setting and the ways to give it."""
+
+    field: str
+    """Its name in Settings."""
+    flag: str
+    help: str
+    metavar: str
+    parse: Callable[[str], Any]
+    marker: str | None = None
+    """Its name as an argument of ``@pytest.mark.napi``, where one test may differ."""
+
+    @property
+    def ini(self) -> str:
+        """Its name in an ini file."""
+        name = self.flag.removeprefix("--").replace("-", "_")
+        return name if name.startswith("napi_") else f"napi_{name}"
+
+
+OPTIONS = (
+    Option(
+        "preempt",
+        "--napi-preempt",
+        f"preemption models to test, of {', '.join(MODELS)} (default: the kernel's own)",
+        "MODEL[,MODEL]",
+        _models,
+        marker="preempt",
+    ),
+    Option("accel", "--napi-accel", "auto, kvm or tcg (default: auto)", "ACCEL", _accelerator),
+    Option("cpus", "--napi-cpus", "CPUs of a guest (default: 2)", "N", _cpus, marker="cpus"),
+    Option(
+        "memory_mib",
+        "--napi-memory",
+        "memory of a guest (default: 512M)",
+        "SIZE",
+        _memory,
+        marker="memory",
+    ),
+    Option("bounds", "--napi-bounds", "bounds file (default: the plugin's)", "FILE", _file),
+    Option("results", "--napi-results", "write all samples as JSON to FILE", "FILE", Path),
+    Option(
+        "artifacts",
+        "--napi-artifacts",
+        "keep each guest's console.log and qemu.log below DIR (default: pytest's temporary folder)",
+        "DIR",
+        Path,
+    ),
+    Option(
+        "boot_timeout",
+        "--napi-boot-timeout",
+        "seconds a guest may take to boot (default: 60)",
+        "SECONDS",
+        _seconds,
+    ),
+)
+
+MARKER = (
+    "napi(preempt=None, cpus=None, memory=None): the guest of this test, where it differs from "
+    "--napi-preempt, --napi-cpus, --napi-memory"
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Tell pytest of every option and ini value."""
+    group = parser.getgroup("napi", "kernels under a busy NAPI")
+    group.addoption(
+        "--kernel",
+        action="append",
+        dest="napi_kernel",
+        metavar="[LABEL=]SPEC",
+        help="kernel to test: a bzImage, a .deb or a folder of them, debian:VERSION; repeatable",
+    )
+    parser.addini("napi_kernel", "kernels to test, one [LABEL=]SPEC a line", type="linelist")
+    for option in OPTIONS:
+        group.addoption(option.flag, dest=option.ini, metavar=option.metavar, help=option.help)
+        parser.addini(option.ini, option.help, type="string")
+
+
+def settings(config: pytest.Config) -> Settings:
+    """Return the settings of command line and ini file.
+
+    Raises ValueError with one line: the option, what is wrong with it, and what is right.
+    """
+    kernels = config.getoption("napi_kernel") or config.getini("napi_kernel") or ()
+    values: dict[str, Any] = {"kernels": tuple(kernels)}
+    for option in OPTIONS:
+        given, name = config.getoption(option.ini), option.flag
+        if given is None:
+            given, name = config.getini(option.ini), option.ini
+        if given:
+            values[option.field] = _parsed(option, name, str(given))
+    return Settings(**values)
+
+
+def marked(base: Settings, arguments: Mapping[str, object]) -> Settings:
+    """Return ``base`` with the arguments of a ``napi`` marker.
+
+    Raises ValueError with one line.
+    """
+    known = {option.marker: option for option in OPTIONS if option.marker is not None}
+    values: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name not in known:
+            raise ValueError(f"@pytest.mark.napi({name}=…): unknown, use {', '.join(known)}")
+        if value is not None:
+            values[known[name].field] = _parsed(known[name], f"@pytest.mark.napi({name}=…)", value)
+    return replace(base, **values)
+
+
+def _parsed(option: Option, name: str, value: object) -> Any:
+    text = ",".join(value) if isinstance(value, list | tuple) else str(value)
+    try:
+        return option.parse(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One pytest run's kernels, host and records, and one test's guest.
+
+Knows nothing of pytest: the hooks and fixtures above tell it what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_napi.bounds.judge import Outcome, Verdict, judge
+from pytest_napi.bounds.model import Bounds, load_bounds
+from pytest_napi.cache import cache_folder
+from pytest_napi.errors import BoundsError, KernelUnusable
+from pytest_napi.guest.boot import BootConfig, Booted, guest_image
+from pytest_napi.kernel import preempt, requirements
+from pytest_napi.kernel.kernel import Kernel
+from pytest_napi.kernel.resolve import resolve
+from pytest_napi.kernel.spec import parse_spec
+from pytest_napi.machine.boards import BOARDS
+from pytest_napi.machine.emulator import Accelerator, Emulator, choose_accelerator, find_emulator
+from pytest_napi.machine.kernel_log import Splat
+from pytest_napi.machine.tether import find_setpriv
+from pytest_napi.measure.operation import Operation
+from pytest_napi.measure.series import Measurement, Series
+from pytest_napi.net.load import LoadRate, ReentryLoad
+from pytest_napi.options import Settings
+from pytest_napi.report.record import (
+    GuestRecord,
+    Result,
+    SplatRecord,
+    TestRecord,
+    check_writable,
+)
+from pytest_napi.shipped import shipped
+
+OPERATIONS = ("netdev_deletion", "rcu_barrier")
+"""The operations there are programs, fixtures and bounds for."""
+
+IDLE_SECONDS = 4.0
+"""Length of the idle baseline: about 60 deletions of 0.03 s with their gaps, under TCG."""
+
+LOADED_SECONDS = 10.0
+"""Default length of a loaded window: at least four of the longest deletions Debian kernels show."""
+
+ATTEMPTS = 3
+"""How often a figure is taken before the host's interference is reported instead."""
+
+# What a kernel and its user space need beside the unpacked kernel and the initramfs, which is there
+# twice while it is unpacked.
+_SPARE_MIB = 64
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kernel with one preemption model, as tests are parametrized."""
+
+    kernel: Kernel
+    model: str | None
+    """The model asked for; None: what the kernel boots with."""
+
+    @property
+    def id(self) -> str:
+        """The part of a test's id that names the target.
+
+        Without a model asked for it is the one the kernel's config says it boots with; ``default``
+        where there is no config to tell.
+        """
+        return f"{self.kernel.label}-{self.model or preempt.predicted(self.kernel) or 'default'}"
+
+
+@dataclass
+class Run:
+    """What all tests of one pytest run share."""
+
+    settings: Settings
+    say: Callable[[str], None]
+    """Prints one line for the user: downloads and the like."""
+    kernels: tuple[Kernel, ...] = ()
+    records: list[TestRecord] = field(default_factory=list)
+    """The finished tests, in the order they finished."""
+    open_records: list[TestRecord] = field(default_factory=list)
+    """The tests that run now."""
+
+    def prepare(self) -> None:
+        """Find everything that can be found wrong before a test runs.
+
+        Raises KernelUnusable, HostUnfit, ImageError or BoundsError.
+        """
+        if self.settings.results is not None:
+            check_writable(self.settings.results)
+        self.cache: Path = cache_folder()
+        self.bounds_path = self.settings.bounds or shipped("configs/bounds.yaml")
+        self.bounds: dict[str, Bounds] = load_bounds(self.bounds_path, OPERATIONS)
+        self.kernels = tuple(
+            resolve(parse_spec(text), self.cache, self.say) for text in self.settings.kernels
+        )
+        board = BOARDS[self.kernels[0].architecture.name]
+        self.emulator: Emulator = find_emulator(board)
+        find_setpriv()
+        self.accelerator: Accelerator = choose_accelerator(
+            self.settings.accel, self.emulator, board
+        )
+        labels = [kernel.label for kernel in self.kernels]
+        for kernel in self.kernels:
+            if labels.count(kernel.label) > 1:
+                raise KernelUnusable(
+                    f"two kernels are labelled {kernel.label}: tell them apart with LABEL=SPEC"
+                )
+            requirements.check(kernel, requirements.GUEST)
+            self.check_memory(kernel, self.settings.memory_mib)
+
+    def check_memory(self, kernel: Kernel, memory_mib: int) -> None:
+        """Raise KernelUnusable when ``kernel`` cannot boot in ``memory_mib`` MiB."""
+        image = guest_image(kernel, self.cache).stat().st_size
+        least = (kernel.init_size + 2 * image) // 2**20 + _SPARE_MIB
+        if memory_mib < least:
+            raise KernelUnusable(
+                f"{memory_mib} MiB of memory are too few for {kernel.label} (--napi-memory): "
+                f"it needs at least {least}M"
+            )
+
+    def targets(self, models: Sequence[str]) -> list[Target]:
+        """Return every kernel with every model of ``models`` (none: its own)."""
+        return [Target(kernel, model) for kernel in self.kernels for model in models or (None,)]
+
+    def header(self) -> list[str]:
+        """Return the lines for pytest's header."""
+        return [
+            f"napi: {self.emulator}, accelerator {self.accelerator.name} "
+            f"({self.accelerator.reason}), {self.settings.cpus} CPUs, "
+            f"{self.settings.memory_mib} MiB",
+            *(
+                f"napi: kernel {kernel.label}: {kernel.release} from {kernel.source}"
+                for kernel in self.kernels
+            ),
+        ]
+
+    def boot(self, target: Target, settings: Settings, folder: Path) -> Booted:
+        """Boot a guest; the machine's files go to ``folder``."""
+        self.check_memory(target.kernel, settings.memory_mib)
+        config = BootConfig(
+            emulator=self.emulator,
+            accelerator=self.accelerator,
+            cache=self.cache,
+            model=target.model,
+            cpus=settings.cpus,
+            memory_mib=settings.memory_mib,
+            timeout=settings.boot_timeout,
+        )
+        return Booted(target.kernel, config, folder)
+
+    def bounds_of(self, operation: str) -> Bounds:
+        """Return the bounds of ``operation``.  Raises BoundsError when the file has none."""
+        if operation not in self.bounds:
+            raise BoundsError(f"{self.bounds_path}: no bounds for {operation}: add them")
+        return self.bounds[operation]
+
+
+class GuestTest:
+    """One test: its guest, loads, measurements, and its part of the kernel log."""
+
+    def __init__(self, run: Run, nodeid: str) -> None:
+        self.run = run
+        self.record = TestRecord(nodeid)
+        self.booted: Booted | None = None
+        self.loads: list[ReentryLoad] = []
+        self._log_mark = 0
+        run.open_records.append(self.record)
+
+    def boot(self, target: Target, settings: Settings, folder: Path) -> Booted:
+        """Boot the test's guest and read back what it is."""
+        run = self.run
+        self.booted = booted = run.boot(target, settings, folder)
+        running = booted.preemption
+        self.record.guest = GuestRecord(
+            kernel=target.kernel.label,
+            release=booted.hello.release,
+            banner=booted.hello.version,
+            source=target.kernel.source,
+            preemption_asked=target.model,
+            preemption=running.model,
+            preemption_evidence=running.evidence,
+            accelerator=run.accelerator.name,
+            qemu=str(run.emulator),
+            cpus=settings.cpus,
+            memory_mib=settings.memory_mib,
+        )
+        return booted
+
+    def measure(
+        self,
+        operation: str,
+        program: Operation,
+        idle: Series,
+        *,
+        cpu: int,
+        seconds: float,
+        progress: Callable[[str], None],
+    ) -> Measurement:
+        """Measure ``operation`` with its armed ``program`` under the loads that run now.
+
+        A figure that the host's interference put over its bound is taken again, as long as the load
+        lives; the last one is returned.
+        """
+        result = Result(Measurement(operation, cpu, "", 0, 0, idle, Series()), complete=False)
+        self.record.results.append(result)
+
+        def watch(series: Series, in_progress_ns: int) -> None:
+            result.measurement = Measurement(operation, cpu, "", 0, 0, idle, series)
+            worst = max(series.max_ns, in_progress_ns) / 1e9
+            progress(f"{operation}: {series.n} samples, longest {worst:.2f} s")
+
+        while True:
+            window = program.window(cpu, seconds, watch)
+            result.measurement = Measurement(
+                operation=operation,
+                cpu=cpu,
+                method=window.method,
+                start_ns=window.start_ns,
+                end_ns=window.end_ns,
+                idle=idle,
+                loaded=window.series,
+                phases_absent=window.phases_absent,
+            )
+            left = min((load.remaining_seconds for load in self.loads), default=seconds)
+            again = result.attempts < ATTEMPTS and left >= seconds
+            if not (again and self._disturbed(result.measurement)):
+                result.complete = True
+                return result.measurement
+            result.attempts += 1
+
+    def _disturbed(self, measurement: Measurement) -> bool:
+        bounds = self.run.bounds_of(measurement.operation)
+        return judge(measurement, bounds, None, load_wanted=False).outcome is Outcome.INCONCLUSIVE
+
+    def check(self, measurement: Measurement, control: LoadRate | None) -> Verdict:
+        """Check ``measurement`` against its bounds and keep the verdict."""
+        result = next(r for r in self.record.results if r.measurement is measurement)
+        if control is not None:
+            result.load = control.window(measurement.start_ns, measurement.end_ns)
+        verdict = judge(
+            measurement,
+            self.run.bounds_of(measurement.operation),
+            result.load,
+            load_wanted=control is not None,
+        )
+        result.outcome, result.message = str(verdict.outcome), verdict.message
+        result.checks = list(verdict.checks)
+        return verdict
+
+    def new_splats(self) -> list[SplatRecord]:
+        """Return the splats logged since the last call, after all of the log has arrived."""
+        if self.booted is None:
+            return []
+        log = self.booted.machine.log
+        self.booted.settle_log(f"end of {self.record.nodeid}")
+        found: list[Splat] = log.splats(since=self._log_mark)
+        self._log_mark = log.mark()
+        new = [SplatRecord(splat.kind, splat.line, log.excerpt(splat)) for splat in found]
+        self.record.splats += new
+        return new
+
+    def finish(self, outcome: str, reason: str) -> None:
+        """Close the record."""
+        self.record.outcome, self.record.reason = outcome, reason
+        self.run.open_records.remove(self.record)
+
+    def close(self) -> None:
+        """End the guest."""
+        if self.booted is not None:
+            self.booted.close()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The house: a room imports only rooms that stand before it, and only the roof imports pytest."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import pytest_napi
+
+PACKAGE = Path(pytest_napi.__file__).parent
+GROUND = ("cache", "errors", "shipped", "untrusted")
+# Data flows from left to right.
+LINE = ("kernel", "options", "image", "machine", "guest", "net", "measure", "bounds", "report")
+ROOF = ("command", "fixtures", "plugin", "run", "terminal")
+MAY_IMPORT_PYTEST = ("fixtures", "plugin")
+
+
+def modules():
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def room(path):
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imports(path):
+    """Every module imported at run time; what only types need is behind TYPE_CHECKING."""
+    tree = ast.parse(path.read_text())
+    for node in list(ast.walk(tree)):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_only_rooms_before_it(path):
+    own = room(path)
+    assert own in (*GROUND, *LINE, *ROOF), "a new room: give it its place in the line"
+    if own in ROOF:
+        return
+    allowed = {*GROUND, own, *LINE[: LINE.index(own)]} if own in LINE else set(GROUND)
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "pytest_napi" and len(parts) > 1:
+            assert parts[1] in allowed, f"{own} must not import {name}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_the_roof_imports_pytest(path):
+    if room(path) not in MAY_IMPORT_PYTEST:
+        assert not {"pytest", "_pytest"} & {name.split(".")[0] for name in imports(path)}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_holds_one_idea(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def test_the_check_sees_imports(tmp_path):
+    source = tmp_path / "bad.py"
+    source.write_text("def f():\n    from pytest_napi.report import table\n    import pytest\n")
+    assert {"pytest_napi.report.table", "pytest"} <= set(imports(source))
