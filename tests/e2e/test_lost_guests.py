@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A lost guest is an error of its one test, with the right blame, and the next gets a fresh one."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from pytest_napi.errors import GuestLost
+from pytest_napi.guest.guest import Guest
+from pytest_napi.machine.argv import MachineConfig
+from pytest_napi.machine.boards import BOARDS
+from pytest_napi.machine.emulator import find_emulator
+from pytest_napi.machine.kernel_log import load_signatures
+from pytest_napi.machine.machine import Machine
+from pytest_napi.shipped import shipped
+from runs import qemus
+
+LOSSES = """
+import os, signal, subprocess
+
+def qemu():
+    said = subprocess.run(["pgrep", "-P", str(os.getpid()), "qemu"], capture_output=True, text=True)
+    return int(said.stdout)
+
+def test_panic(guest):
+    guest.write_text("/proc/sysrq-trigger", "c")
+    guest.run(["true"])
+
+def test_qemu_crash(guest):
+    os.kill(qemu(), signal.SIGSEGV)
+    guest.run(["true"])
+
+def test_power_off(guest):
+    guest.run(["poweroff", "-f"])
+
+def test_next_is_fresh(guest):
+    assert guest.run(["true"]).returncode == 0
+"""
+
+
+def test_each_loss_costs_one_test_and_is_named(napi):
+    run = napi("--kernel=k=debian:6.12", "-v", source=LOSSES)
+    assert run.status == 1
+    outcomes = {t["nodeid"].partition("::")[2].partition("[")[0]: t for t in run.tests}
+    assert {name: test["outcome"] for name, test in outcomes.items()} == {
+        "test_panic": "lost",
+        "test_qemu_crash": "lost",
+        "test_power_off": "lost",
+        "test_next_is_fresh": "passed",
+    }
+    assert "Kernel panic - not syncing: sysrq triggered crash" in outcomes["test_panic"]["reason"]
+    assert "QEMU died (SIGSEGV)" in outcomes["test_qemu_crash"]["reason"]
+    assert "powered off or reset itself" in outcomes["test_power_off"]["reason"]
+    assert "1 passed" in run.out
+    assert "3 errors" in run.out
+    assert "failed" not in run.out.splitlines()[-1]
+    assert "Traceback" not in run.out
+    assert [splat["kind"] for splat in outcomes["test_panic"]["splats"]][-1] == "panic"
+
+
+def test_a_kernel_that_is_silent_is_given_up_with_its_last_lines(napi):
+    source = "def test_it(guest): pass\n"
+    begun = time.monotonic()
+    run = napi("--kernel=k=debian:6.12", "--napi-boot-timeout=2", source=source)
+    assert time.monotonic() - begun < 30
+    assert run.status == 1
+    assert "1 error" in run.out
+    assert "no word from the agent" in run.out or "2 s" in run.out
+    assert "Linux version" in run.out or "Command line" in run.out or "[    0." in run.out
+
+
+@pytest.fixture
+def machine(kernel_6_12, tmp_path):
+    """Boot the real kernel into an initramfs that holds nothing."""
+    board = BOARDS["x86_64"]
+    nothing = tmp_path / "nothing.cpio"
+    nothing.write_bytes(bytes(512))
+    config = MachineConfig(
+        board=board,
+        accelerator="tcg",
+        cpus=1,
+        memory_mib=256,
+        kernel=kernel_6_12.image,
+        initramfs=nothing,
+        virtio_channel=True,
+    )
+    signatures = load_signatures(shipped("configs/log-signatures.yaml"))
+    with Machine(find_emulator(board), config, tmp_path, signatures) as machine:
+        yield machine
+
+
+def test_a_kernel_that_panics_early_is_lost_long_before_the_timeout(machine):
+    guest = Guest(machine.channel, machine.lost)
+    begun = time.monotonic()
+    with pytest.raises(GuestLost) as caught:
+        guest.wait_ready(60)
+    assert time.monotonic() - begun < 50
+    assert "Kernel panic - not syncing" in str(caught.value)
+    assert "Linux version" not in str(caught.value)
+    assert "Kernel panic" in caught.value.detail
+
+
+def test_a_qemu_that_hangs_is_told_from_one_that_died(machine):
+    os.kill(machine.pid, signal.SIGSTOP)
+    guest = Guest(machine.channel, machine.lost)
+    with pytest.raises(GuestLost, match="guest lost: ") as caught:
+        guest.wait_ready(1)
+    assert "died" not in str(caught.value)
+
+
+def test_the_machine_leaves_nothing(machine, tmp_path):
+    assert qemus(str(tmp_path)) == [machine.pid]
+    machine.close()
+    assert qemus(str(tmp_path)) == []
+    assert not [path for path in tmp_path.rglob("*") if path.is_socket()]
+    assert machine.channel.fileno() == -1
