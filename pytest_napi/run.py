@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_napi.bounds.judge import Outcome, Verdict, judge
 from pytest_napi.bounds.model import Bounds, load_bounds
 from pytest_napi.cache import cache_folder
-from pytest_napi.errors import BoundsError, KernelUnusable
+from pytest_napi.errors import BoundsError, HostUnfit, KernelUnusable
 from pytest_napi.guest.boot import BootConfig, Booted, guest_image
 from pytest_napi.kernel import preempt, requirements
 from pytest_napi.kernel.kernel import Kernel
@@ -91,6 +91,12 @@ class Run:
         """
         if self.settings.results is not None:
             check_writable(self.settings.results)
+        if self.settings.artifacts is not None:
+            try:
+                self.settings.artifacts.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                folder = self.settings.artifacts
+                raise HostUnfit(f"--napi-artifacts={folder}: {error.strerror}") from None
         self.cache: Path = cache_folder()
         self.bounds_path = self.settings.bounds or shipped("configs/bounds.yaml")
         self.bounds: dict[str, Bounds] = load_bounds(self.bounds_path, OPERATIONS)
@@ -174,6 +180,7 @@ class GuestTest:
         """Boot the test's guest and read back what it is."""
         run = self.run
         self.booted = booted = run.boot(target, settings, folder)
+        self.record.notes += booted.notes
         running = booted.preemption
         self.record.guest = GuestRecord(
             kernel=target.kernel.label,

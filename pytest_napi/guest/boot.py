@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
+from pytest_napi.closing import Closing
 from pytest_napi.errors import GuestLost
 from pytest_napi.guest.guest import Guest
 from pytest_napi.guest.preemption import Running, read_back
@@ -23,7 +23,11 @@ from pytest_napi.machine.boards import BOARDS
 from pytest_napi.machine.emulator import Accelerator, Emulator
 from pytest_napi.machine.kernel_log import load_signatures
 from pytest_napi.machine.machine import Machine
+from pytest_napi.machine.quirks import blame
 from pytest_napi.shipped import shipped
+
+BOOT_ATTEMPTS = 3
+"""Boots until a guest that dies of a defect of QEMU is given up."""
 
 _VIRTIO_CONSOLE = Requirement(("VIRTIO_CONSOLE",), "command channel", module="virtio_console")
 
@@ -43,26 +47,44 @@ class BootConfig:
     """Seconds from QEMU's start to the agent's first word."""
 
 
-class Booted:
+class Booted(Closing):
     """One booted guest with its machine.  A context manager that ends both."""
 
     def __init__(self, kernel: Kernel, config: BootConfig, folder: Path) -> None:
         """Boot ``kernel``; files of the machine go to ``folder``.
 
-        Raises GuestLost when the kernel panics, dies or is silent until ``config.timeout``.
+        A boot that dies of a known defect of this QEMU is repeated, and noted; one that dies of it
+        BOOT_ATTEMPTS times is not excused.  Raises GuestLost when the kernel panics, dies or is
+        silent until ``config.timeout``.
         """
         self.kernel = kernel
         self.config = config
-        image = guest_image(kernel, config.cache)
+        self.notes: list[str] = []
+        """What was out of the ordinary, for the report."""
+        for attempt in range(1, BOOT_ATTEMPTS + 1):
+            try:
+                self._boot(folder if attempt == 1 else folder / f"boot-{attempt}")
+                return
+            except GuestLost as error:
+                lines = self.machine.log.lines()
+                quirk = blame(config.emulator, config.accelerator, lines)
+                if quirk is None or attempt == BOOT_ATTEMPTS:
+                    raise
+                self.notes.append(f"booted again after {error}: {quirk}")
+
+    def _boot(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        image = guest_image(self.kernel, self.config.cache)
         self.machine = Machine(
-            config.emulator,
-            machine_config(kernel, config, image),
+            self.config.emulator,
+            machine_config(self.kernel, self.config, image),
             folder,
             load_signatures(shipped("configs/log-signatures.yaml")),
         )
         try:
             self.guest = Guest(self.machine.channel, self.machine.lost)
-            self.hello = self.guest.wait_ready(config.timeout)
+            self.hello = self.guest.wait_ready(self.config.timeout)
+            self.machine.observe_host()
         except BaseException:
             self.machine.close()
             raise
@@ -83,7 +105,7 @@ class Booted:
     def withheld_ns(self, start_ns: int, end_ns: int) -> int:
         """Return how long the host withheld the CPU between two times of the guest's clock."""
         offset = self._offset_ns
-        return self.machine.interference.withheld_ns(start_ns - offset, end_ns - offset)
+        return self.machine.withheld_ns(start_ns - offset, end_ns - offset)
 
     def settle_log(self, label: str) -> None:
         """Wait until all that the guest has logged so far is in the kernel log.
@@ -104,17 +126,6 @@ class Booted:
         """End the guest and its QEMU."""
         self.machine.close()
         self.guest.close()
-
-    def __enter__(self) -> Booted:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 @functools.cache

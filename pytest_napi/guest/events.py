@@ -7,10 +7,10 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 
 import msgspec
 
+from pytest_napi.closing import Closing
 from pytest_napi.errors import GuestCommandTimeout, NapiError
 from pytest_napi.guest.guest import Guest
 from pytest_napi.untrusted import printable
@@ -29,7 +29,7 @@ def number(event: Event, key: str) -> int:
     return value
 
 
-class EventStream:
+class EventStream(Closing):
     """One running guest program and the events it prints.
 
     A context manager: leaving it kills the program if it still runs.
@@ -108,14 +108,3 @@ class EventStream:
         """Kill the program if it still runs."""
         if self.process.poll() is None:
             self.process.kill()
-
-    def __enter__(self) -> EventStream:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

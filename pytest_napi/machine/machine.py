@@ -9,10 +9,11 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
+from pytest_napi.closing import Closing
 from pytest_napi.errors import GuestLost, HostUnfit
 from pytest_napi.machine.argv import Descriptors, MachineConfig, qemu_argv
+from pytest_napi.machine.control import ControlError
 from pytest_napi.machine.emulator import Emulator
 from pytest_napi.machine.interference import Interference
 from pytest_napi.machine.kernel_log import KernelLog, Signature
@@ -23,7 +24,7 @@ from pytest_napi.untrusted import printable
 _DEATH_SECONDS = 2.0
 
 
-class Machine:
+class Machine(Closing):
     """A QEMU that runs one guest, from the moment it is made until ``close``.
 
     Must be made by a thread that outlives it (see ``tether``).  Its files (console.log, qemu.log)
@@ -77,12 +78,25 @@ class Machine:
         """QEMU's process id."""
         return self._process.pid
 
-    @property
-    def interference(self) -> Interference:
-        """The host's interference with the vCPUs, sampled from the first use on."""
+    def observe_host(self) -> None:
+        """Begin to sample how long the host withholds the CPU from the vCPUs.
+
+        Raises GuestLost when QEMU is gone.
+        """
+        try:
+            threads = self.qmp.vcpu_threads()
+        except ControlError as error:
+            raise self.lost(str(error)) from None
+        self._interference = Interference(self.pid, threads)
+
+    def withheld_ns(self, start_ns: int, end_ns: int) -> int:
+        """Return how long the host withheld the CPU between two times of its CLOCK_MONOTONIC.
+
+        0 for times before ``observe_host``.
+        """
         if self._interference is None:
-            self._interference = Interference(self.pid, self.qmp.vcpu_threads())
-        return self._interference
+            return 0
+        return self._interference.withheld_ns(start_ns, end_ns)
 
     def lost(self, reason: str) -> GuestLost:
         """Return the error that says how this guest was lost.
@@ -123,14 +137,3 @@ class Machine:
         self.channel.close()
         self.qmp.close()
         self.console.join(_DEATH_SECONDS)
-
-    def __enter__(self) -> Machine:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

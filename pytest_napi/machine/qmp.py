@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from qemu.qmp import EventListener, Message, QMPClient, QMPError
 
-from pytest_napi.errors import NapiError
+from pytest_napi.machine.control import ControlError
 
 T = TypeVar("T")
 
@@ -21,10 +21,6 @@ COMMAND_SECONDS = 30.0
 """QEMU answers in milliseconds; a host with more to do than cores may need seconds."""
 
 _CLOSE_SECONDS = 5.0
-
-
-class ControlError(NapiError):
-    """A QMP command could not be carried out; the message says which and why."""
 
 
 class Qmp:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Protocol
 
+from pytest_napi.closing import Closing
 from pytest_napi.errors import GuestCommandTimeout, GuestLost, NapiError
 from pytest_napi.guest.boot import Booted
 from pytest_napi.guest.events import Event, EventStream, number
@@ -42,7 +42,7 @@ class Window:
     phases_absent: str | None
 
 
-class Operation:
+class Operation(Closing):
     """A program of ``selftests/`` that times one operation, armed and waiting for its windows.
 
     Arming the probes that split an operation into its phases takes the kernel a grace period on
@@ -95,17 +95,6 @@ class Operation:
         # A guest that is lost has no probes any more.
         with contextlib.suppress(OSError, GuestLost):
             self._stream.end_input()
-
-    def __enter__(self) -> Operation:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _Gathered:

@@ -73,6 +73,8 @@ class TestRecord(msgspec.Struct):
     reason: str = ""
     results: list[Result] = []
     splats: list[SplatRecord] = []
+    notes: list[str] = []
+    """What was out of the ordinary, though it changed no verdict."""
 
     @property
     def stalls(self) -> int:

@@ -73,9 +73,10 @@ def tables(records: Sequence[TestRecord]) -> list[str]:
 
 
 def reasons(records: Sequence[TestRecord]) -> list[str]:
-    """Return a line for each test that neither passed nor failed: why."""
-    return [
-        f"{record.nodeid}: {record.outcome}: {record.reason.splitlines()[0]}"
-        for record in records
-        if record.outcome in ("inconclusive", "lost") and record.reason
-    ]
+    """Return why tests neither passed nor failed, and what else was out of the ordinary."""
+    lines = []
+    for record in records:
+        if record.outcome in ("inconclusive", "lost") and record.reason:
+            lines.append(f"{record.nodeid}: {record.outcome}: {record.reason.splitlines()[0]}")
+        lines += [f"{record.nodeid}: {note}" for note in record.notes]
+    return lines

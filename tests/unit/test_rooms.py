@@ -9,9 +9,9 @@ import pytest
 import pytest_napi
 
 PACKAGE = Path(pytest_napi.__file__).parent
-GROUND = ("cache", "errors", "shipped", "untrusted")
+GROUND = ("cache", "closing", "errors", "shipped", "untrusted")
 # Data flows from left to right.
-LINE = ("kernel", "options", "image", "machine", "guest", "net", "measure", "bounds", "report")
+LINE = ("options", "kernel", "image", "machine", "guest", "net", "measure", "bounds", "report")
 ROOF = ("command", "fixtures", "plugin", "run", "terminal")
 MAY_IMPORT_PYTEST = ("fixtures", "plugin")
 

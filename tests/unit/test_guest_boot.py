@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which lost boots are repeated."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_napi.errors import GuestLost
+from pytest_napi.guest.boot import BOOT_ATTEMPTS, BootConfig, Booted
+from pytest_napi.machine.emulator import Accelerator, Emulator
+from pytest_napi.machine.kernel_log import KernelLog
+
+CONFIG = BootConfig(Emulator(Path("/q"), (7, 2, 22)), Accelerator("tcg", ""), Path("/c"))
+STALE_INT3 = "[    3.344136] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI"
+OTHER = "[    3.344136] Oops: general protection fault: 0000 [#1]"
+
+
+@pytest.fixture
+def boots(monkeypatch):
+    """Let each boot end as told: None is one that succeeds, a text the last line of a lost one."""
+    folders = []
+
+    def make(*ends):
+        def boot(self, folder):
+            log = KernelLog(())
+            self.machine = SimpleNamespace(log=log)
+            end = ends[len(folders)]
+            folders.append(folder.name)
+            if end is not None:
+                log.feed(end)
+                raise GuestLost("guest lost: Kernel panic")
+
+        monkeypatch.setattr(Booted, "_boot", boot)
+        return Booted(None, CONFIG, Path("/f"))
+
+    make.folders = folders
+    return make
+
+
+def test_a_boot_lost_to_a_defect_of_qemu_is_repeated_and_noted(boots):
+    booted = boots(STALE_INT3, None)
+    assert boots.folders == ["f", "boot-2"]
+    assert "booted again after guest lost: Kernel panic" in booted.notes[0]
+
+
+def test_one_that_is_lost_every_time_is_not_excused(boots):
+    with pytest.raises(GuestLost):
+        boots(*[STALE_INT3] * BOOT_ATTEMPTS)
+    assert len(boots.folders) == BOOT_ATTEMPTS
+
+
+def test_one_that_is_lost_for_another_reason_is_not_repeated(boots):
+    with pytest.raises(GuestLost):
+        boots(OTHER, None)
+    assert boots.folders == ["f"]
