@@ -94,12 +94,18 @@ def napi_test(
     test = GuestTest(run, request.node.nodeid)
     request.node.stash[TEST] = test
     folder = _folder(settings.artifacts, request.node.nodeid, tmp_path_factory)
+    progress = request.config.stash[PROGRESS]
     try:
+        progress.show(f"booting {napi_target.id}")
         booted = test.boot(napi_target, settings, folder)
+        progress.clear()
         _skip_unless_running(booted, napi_target.model)
         yield test
+        splats = test.new_splats()
     finally:
         test.close()
+    if splats:  # not seen by the test's own check: logged since its end, or it never began
+        pytest.fail(f"the kernel logged: {splats[0].line}\n{splats[0].excerpt}", pytrace=False)
 
 
 def test_settings(base: Settings, node: pytest.Item) -> Settings:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_napi.kernel.preempt import MODELS
-
 if TYPE_CHECKING:
     import pytest
 
 ACCELERATORS = ("auto", "kvm", "tcg")
+MODELS = ("none", "voluntary", "full", "lazy")
+"""The preemption models by name; kernel/preempt.py says what each is."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import termios
 import threading
 import tty
 from collections.abc import Sequence
-from typing import IO
+from typing import IO, Any
 
 from pytest_napi.guest.guest import Guest
 from pytest_napi.guest.process import GuestProcess
@@ -23,8 +23,9 @@ def _size() -> tuple[int, int]:
     return rows, columns
 
 
-def _copy(source: IO[bytes], target: IO[bytes]) -> None:
-    while chunk := source.read1(65536) if hasattr(source, "read1") else source.read(65536):
+def _copy(source: Any, target: IO[bytes]) -> None:
+    # Both kinds of source, of the host and of the guest, are buffered readers.
+    while chunk := source.read1(65536):
         target.write(chunk)
         target.flush()
 

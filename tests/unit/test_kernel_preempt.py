@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_napi import options
 from pytest_napi.kernel import preempt
 from samples import kernel
 
@@ -72,3 +73,7 @@ def test_reason_names_kernel_and_models() -> None:
     assert reason == "tested is built for preemption none only"
     reason = preempt.unavailable(kernel(DEBIAN_7_3, DYNAMIC), "none")
     assert reason == "tested can be booted with preemption full, lazy only"
+
+
+def test_the_option_knows_every_model() -> None:
+    assert tuple(preempt.MODELS) == options.MODELS

@@ -163,6 +163,12 @@ def test_a_full_disk(refuse, pytester, monkeypatch):
     assert f"no space left for the cache folder {small}" in said
 
 
+@pytest.mark.parametrize("option", ["--napi-results=image/r.json", "--napi-artifacts=image/a"])
+def test_output_that_cannot_be_written(refuse, option):
+    Path("image").write_bytes(bzimage())
+    assert "image/" in refuse("--kernel=image", option)
+
+
 def test_a_bad_marker(refuse):
     Path("image").write_bytes(bzimage())
     source = "import pytest\n\n@pytest.mark.napi(cpu=2)\ndef test_it(guest): pass\n"
