@@ -23,7 +23,6 @@ from pytest_napi.machine.boards import BOARDS
 from pytest_napi.machine.emulator import Accelerator, Emulator
 from pytest_napi.machine.kernel_log import load_signatures
 from pytest_napi.machine.machine import Machine
-from pytest_napi.machine.quirks import blame
 from pytest_napi.shipped import shipped
 
 BOOT_ATTEMPTS = 3
@@ -66,11 +65,9 @@ class Booted(Closing):
                 self._boot(folder if attempt == 1 else folder / f"boot-{attempt}")
                 return
             except GuestLost as error:
-                lines = self.machine.log.lines()
-                quirk = blame(config.emulator, config.accelerator, lines)
-                if quirk is None or attempt == BOOT_ATTEMPTS:
+                if self.machine.quirk is None or attempt == BOOT_ATTEMPTS:
                     raise
-                self.notes.append(f"booted again after {error}: {quirk}")
+                self.notes.append(f"booted again: {error}")
 
     def _boot(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from pytest_napi.machine.control import ControlError
 from pytest_napi.machine.emulator import Emulator
 from pytest_napi.machine.interference import Interference
 from pytest_napi.machine.kernel_log import KernelLog, Signature
+from pytest_napi.machine.quirks import Quirk, blame
 from pytest_napi.machine.tether import tethered
 from pytest_napi.untrusted import printable
 
@@ -39,6 +40,7 @@ class Machine(Closing):
         signatures: Sequence[Signature],
     ) -> None:
         self.config = config
+        self._emulator = emulator
         self.folder = folder
         self.started_ns = time.monotonic_ns()
         self._stderr = folder / "qemu.log"
@@ -98,6 +100,11 @@ class Machine(Closing):
             return 0
         return self._interference.withheld_ns(start_ns, end_ns)
 
+    @property
+    def quirk(self) -> Quirk | None:
+        """The defect of this QEMU that the guest's log shows, if it shows one."""
+        return blame(self._emulator, self.config.accelerator, self.log.lines())
+
     def lost(self, reason: str) -> GuestLost:
         """Return the error that says how this guest was lost.
 
@@ -108,7 +115,8 @@ class Machine(Closing):
         self.console.join(_DEATH_SECONDS if status is not None else 0)
         panic = next((s for s in self.log.splats() if s.kind == "panic"), None)
         if panic is not None:
-            return GuestLost(f"guest lost: {panic.line}", self.console.tail(40))
+            because = f" ({self.quirk})" if self.quirk is not None else ""
+            return GuestLost(f"guest lost: {panic.line}{because}", self.console.tail(40))
         if status is None:
             return GuestLost(f"guest lost: {reason}", self.console.tail())
         if status == 0:

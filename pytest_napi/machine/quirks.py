@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_napi.machine.emulator import Accelerator, Emulator
+from pytest_napi.machine.emulator import Emulator
 from pytest_napi.machine.kernel_log import message
 
 
@@ -40,10 +40,10 @@ QUIRKS = (
 )
 
 
-def blame(emulator: Emulator, accelerator: Accelerator, lines: Iterable[str]) -> Quirk | None:
+def blame(emulator: Emulator, accelerator: str, lines: Iterable[str]) -> Quirk | None:
     """Return the defect of ``emulator`` that the guest's log shows, if it shows one."""
     for quirk in QUIRKS:
-        if quirk.accelerator == accelerator.name and emulator.version < quirk.mended:
+        if quirk.accelerator == accelerator and emulator.version < quirk.mended:
             for line in lines:
                 if quirk.pattern.match(message(line)):
                     return quirk

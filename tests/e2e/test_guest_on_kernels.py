@@ -3,6 +3,8 @@
 
 import pytest
 
+from runs import fetched
+
 COMMANDS = """
 import subprocess
 
@@ -61,8 +63,32 @@ def test_commands(napi, doctored, channel):
     assert len(run.tests) == 4
 
 
-def test_what_a_kernel_without_a_model_does(napi):
-    source = "def test_it(guest): pass\n"
-    run = napi("--kernel=k=debian:6.12", "--napi-preempt=lazy", "-rs", source=source)
+TRIVIAL = "def test_it(guest): assert guest.run(['uname', '-r']).returncode == 0\n"
+
+
+def test_a_model_that_cannot_be_had_is_a_skip_with_its_reason(napi, kernel_6_12):
+    run = napi("--kernel=k=debian:6.12", "--napi-preempt=lazy", "-rs", source=TRIVIAL)
     assert "1 skipped" in run.out
-    assert "lazy" in run.out
+    assert "preempt=lazy: k can be booted with preemption none, voluntary, full only" in run.out
+
+
+def test_a_kernel_in_split_packages(napi):
+    kernel = fetched("debian:7.3")
+    run = napi("--kernel=k=debian:7.3", "--napi-preempt=none,lazy", "-rs", source=TRIVIAL)
+    assert run.status == 0
+    assert "1 passed, 1 skipped" in run.out
+    assert "preempt=none: " in run.out
+    (test,) = run.tests
+    assert (test["guest"]["release"], test["guest"]["preemption"]) == (kernel.release, "lazy")
+
+
+def test_a_kernel_whose_config_is_unknown_is_asked(napi, kernel_6_12, tmp_path):
+    image = tmp_path / "alone" / "bzImage"
+    image.parent.mkdir()
+    image.write_bytes(kernel_6_12.image.read_bytes())
+    run = napi(f"--kernel=k={image}", "-v", source=TRIVIAL)
+    assert run.status == 0
+    assert "test_it[k-default]" in run.out
+    (test,) = run.tests
+    assert test["guest"]["preemption"] == "voluntary"
+    assert "/sys/kernel/debug/sched/preempt" in test["guest"]["preemption_evidence"]

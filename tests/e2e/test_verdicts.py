@@ -25,7 +25,9 @@ def test_kernels_that_cannot_preempt_the_kthread_fail(napi, spec, attempt, kerne
     results = {test["guest"]["preemption"]: test["results"][0] for test in run.tests}
     rates = [result["load"]["reentries_per_second"] for result in results.values()]
     assert min(rates) > 10_000
-    assert max(rates) < 1.3 * min(rates)
+    # The same load in all three.  A host that is shared drifts by a quarter within minutes, which
+    # says nothing of the load; one that polls to its budget makes no re-entries at all.
+    assert max(rates) < 2 * min(rates)
     for model in ("none", "voluntary"):
         message = results[model]["message"]
         assert "waited in" in message or "had not ended" in message
@@ -43,3 +45,19 @@ def test_rcu_barrier(napi, kernel_6_12):
     assert test["guest"]["preemption"] == "full"
     assert len(result["measurement"]["idle"]["samples"]) > 3
     assert len(result["measurement"]["loaded"]["samples"]) > 3
+
+
+# So many frames fill a poll's budget: the kthread yields, and the fault of kernels is hidden.
+WEAK = """
+def test_weak(reentry_load, netdev_deletion, bounds):
+    with reentry_load(cpu=0, frames=60, seconds=20) as load:
+        deletion = netdev_deletion(seconds=3)
+    bounds.check(deletion, control=load.rate)
+"""
+
+
+def test_a_good_figure_under_a_load_that_did_no_work_is_inconclusive(napi, kernel_6_12):
+    run = napi("--kernel=k=debian:6.12", "--napi-preempt=full", source=WEAK)
+    assert run.status == 6
+    assert run.outcomes() == {"k-full": "inconclusive"}
+    assert "re-entries/s, at least 10000 are needed" in run.out

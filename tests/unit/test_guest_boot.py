@@ -9,7 +9,7 @@ import pytest
 from pytest_napi.errors import GuestLost
 from pytest_napi.guest.boot import BOOT_ATTEMPTS, BootConfig, Booted
 from pytest_napi.machine.emulator import Accelerator, Emulator
-from pytest_napi.machine.kernel_log import KernelLog
+from pytest_napi.machine.quirks import blame
 
 CONFIG = BootConfig(Emulator(Path("/q"), (7, 2, 22)), Accelerator("tcg", ""), Path("/c"))
 STALE_INT3 = "[    3.344136] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI"
@@ -23,12 +23,11 @@ def boots(monkeypatch):
 
     def make(*ends):
         def boot(self, folder):
-            log = KernelLog(())
-            self.machine = SimpleNamespace(log=log)
             end = ends[len(folders)]
             folders.append(folder.name)
+            quirk = blame(CONFIG.emulator, CONFIG.accelerator.name, [end or ""])
+            self.machine = SimpleNamespace(quirk=quirk)
             if end is not None:
-                log.feed(end)
                 raise GuestLost("guest lost: Kernel panic")
 
         monkeypatch.setattr(Booted, "_boot", boot)
@@ -41,7 +40,7 @@ def boots(monkeypatch):
 def test_a_boot_lost_to_a_defect_of_qemu_is_repeated_and_noted(boots):
     booted = boots(STALE_INT3, None)
     assert boots.folders == ["f", "boot-2"]
-    assert "booted again after guest lost: Kernel panic" in booted.notes[0]
+    assert "booted again: guest lost: Kernel panic" in booted.notes[0]
 
 
 def test_one_that_is_lost_every_time_is_not_excused(boots):

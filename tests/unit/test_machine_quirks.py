@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_napi.machine.emulator import Accelerator, Emulator
+from pytest_napi.machine.emulator import Emulator
 from pytest_napi.machine.quirks import blame
 
 OLD, NEW = Emulator(Path("/q"), (7, 2, 22)), Emulator(Path("/q"), (8, 1, 0))
-TCG, KVM = Accelerator("tcg", ""), Accelerator("kvm", "")
+TCG, KVM = "tcg", "kvm"
 STALE_INT3 = ["[    1.0] fine", "[    3.344136] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI"]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The plugin's own behaviour that needs no guest, and every bad input that is found before one."""
 
-import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,7 +17,12 @@ def cache(tmp_path_factory):
     """One cache for all tests here, since filling it takes a compiler seconds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTEST_NAPI_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the other plugins take their time
         yield
+
+
+def run_pytest(pytester, *arguments):
+    return pytester.runpytest_inprocess("-p", "pytest_napi.plugin", *arguments)
 
 
 @pytest.fixture
@@ -26,7 +31,7 @@ def refuse(pytester):
 
     def run(*arguments, source=WANTS_GUEST):
         pytester.makepyfile(source)
-        result = pytester.runpytest_inprocess(*arguments)
+        result = run_pytest(pytester, *arguments)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         said = [line for line in result.errlines if line.strip()]
         assert len(said) == 1, said
@@ -38,7 +43,7 @@ def refuse(pytester):
 
 def test_without_a_kernel_other_tests_run(pytester):
     pytester.makepyfile("def test_it(): pass\n")
-    result = pytester.runpytest_inprocess()
+    result = run_pytest(pytester)
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*napi:*")
 
@@ -50,7 +55,7 @@ def test_no_kernel(refuse):
 
 def test_deselected_tests_want_no_kernel(pytester):
     pytester.makepyfile("def test_it(guest): pass\ndef test_other(): pass\n")
-    pytester.runpytest_inprocess("-k", "other").assert_outcomes(passed=1, deselected=1)
+    run_pytest(pytester, "-k", "other").assert_outcomes(passed=1, deselected=1)
 
 
 @pytest.mark.parametrize(
@@ -137,14 +142,8 @@ def test_too_little_memory(refuse):
 )
 def test_a_host_that_lacks_a_program(refuse, pytester, monkeypatch, hidden, said):
     Path("image").write_bytes(bzimage())
-    programs = pytester.path / "bin"
-    programs.mkdir()
-    for folder in os.environ["PATH"].split(":"):
-        for program in Path(folder).glob("*"):
-            link = programs / program.name
-            if program.name != hidden and not link.is_symlink():
-                link.symlink_to(program)
-    monkeypatch.setenv("PATH", str(programs))
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == hidden else which(name))
     assert said in refuse("--kernel=image", "--napi-accel=tcg")
 
 
@@ -183,8 +182,13 @@ def test_ids_carry_label_and_model(pytester):
         "import pytest\n\ndef test_it(guest): pass\n\n"
         '@pytest.mark.napi(preempt="none")\ndef test_other(guest): pass\n'
     )
-    result = pytester.runpytest_inprocess(
-        "--collect-only", "-q", "--kernel=my=image", "--kernel=image", "--napi-preempt=full,lazy"
+    result = run_pytest(
+        pytester,
+        "--collect-only",
+        "-q",
+        "--kernel=my=image",
+        "--kernel=image",
+        "--napi-preempt=full,lazy",
     )
     assert sorted(line for line in result.outlines if "::" in line) == [
         f"test_ids_carry_label_and_model.py::{name}"
@@ -203,7 +207,35 @@ def test_ini_values_and_their_precedence(pytester):
     Path("image").write_bytes(bzimage())
     pytester.makeini("[pytest]\nnapi_kernel = a=image\nnapi_preempt = full\n")
     pytester.makepyfile(WANTS_GUEST)
-    lines = pytester.runpytest_inprocess("--collect-only", "-q").outlines
+    lines = run_pytest(pytester, "--collect-only", "-q").outlines
     assert any("test_it[a-full]" in line for line in lines)
-    lines = pytester.runpytest_inprocess("--collect-only", "-q", "--napi-preempt=none").outlines
+    lines = run_pytest(pytester, "--collect-only", "-q", "--napi-preempt=none").outlines
     assert any("test_it[a-none]" in line for line in lines)
+
+
+# What a test that cannot be judged does, without the guest it takes to get there.
+UNDECIDED = """
+from pytest_napi.fixtures import RUN, TEST, Inconclusive
+from pytest_napi.run import GuestTest
+
+def test_undecided(request):
+    request.node.stash[TEST] = GuestTest(request.config.stash[RUN], request.node.nodeid)
+    raise Inconclusive("the host was busy")
+
+def test_good():
+    pass
+"""
+
+
+def test_an_inconclusive_test_is_neither_passed_nor_failed(pytester):
+    pytester.makepyfile(UNDECIDED)
+    result = run_pytest(pytester)
+    assert result.ret == 6
+    result.stdout.fnmatch_lines(
+        ["*::test_undecided: inconclusive: the host was busy", "*1 passed*1 inconclusive*"]
+    )
+
+
+def test_a_failure_outranks_what_is_inconclusive(pytester):
+    pytester.makepyfile(UNDECIDED + "\ndef test_bad():\n    assert False\n")
+    assert run_pytest(pytester).ret == 1
