@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_napi.bounds.judge import Outcome, Verdict, judge
 from pytest_napi.bounds.model import Bounds, load_bounds
 from pytest_napi.cache import cache_folder
-from pytest_napi.errors import BoundsError, HostUnfit, KernelUnusable
+from pytest_napi.errors import BoundsError, GuestLost, HostUnfit, KernelUnusable
 from pytest_napi.guest.boot import BootConfig, Booted, guest_image
 from pytest_napi.kernel import preempt, requirements
 from pytest_napi.kernel.kernel import Kernel
@@ -259,13 +259,19 @@ class GuestTest:
         return verdict
 
     def new_splats(self) -> list[SplatRecord]:
-        """Return the splats logged since the last call, after all of the log has arrived."""
+        """Return the splats logged since the last call, after all of the log has arrived.
+
+        Raises GuestLost when it was a defect of this QEMU that broke the guest, not its kernel.
+        """
         if self.booted is None:
             return []
         log = self.booted.machine.log
         self.booted.settle_log(f"end of {self.record.nodeid}")
         found: list[Splat] = log.splats(since=self._log_mark)
         self._log_mark = log.mark()
+        quirk = self.booted.machine.quirk
+        if found and quirk is not None:
+            raise GuestLost(f"guest lost: {found[0].line} ({quirk})", log.excerpt(found[0]))
         new = [SplatRecord(splat.kind, splat.line, log.excerpt(splat)) for splat in found]
         self.record.splats += new
         return new

@@ -195,8 +195,10 @@ class ReentryLoad:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        # Interrupted, the guest is about to end, and the load with it.  Killing the load alone
+        # would take its tracepoint out of the poll function while that is running flat out.
         if kind is None or issubclass(kind, Exception):
             self.stop()
-        self._stream.close()
+            self._stream.close()
         if kind is None and self._error is not None:
             raise self._error

@@ -35,6 +35,8 @@ def running(tmp_path, kernel_6_12):
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        # A shell that runs these tests in the background has SIGINT ignored, for us and ours.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     deadline = time.monotonic() + 120

@@ -4,6 +4,7 @@
 import os
 import re
 import sys
+import time
 
 import pexpect
 
@@ -39,7 +40,10 @@ def test_a_shell_in_the_guest(kernel_6_12):
     terminal.expect("guest:/# ")
     terminal.sendline("stty size; uname -r; tty")
     terminal.expect(r"33 99\r\n" + re.escape(kernel_6_12.release) + r"\r\n/dev/pts/0\r\n")
-    terminal.sendline("sleep 100")
+    terminal.expect("guest:/# ")
+    terminal.sendline("echo begun; sleep 100")
+    terminal.expect(r"\nbegun\r\n")
+    time.sleep(1)  # the sleep is another program: it comes to the foreground a little later
     terminal.sendintr()
     terminal.expect("guest:/# ")
     terminal.sendline("exit 7")

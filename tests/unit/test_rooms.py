@@ -15,7 +15,9 @@ MAY_IMPORT_PYTEST = ("fixtures", "plugin")
 
 
 def modules():
-    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+    # An installed package carries the shipped files, which have rules of their own.
+    found = {*PACKAGE.rglob("*.py")} - {*PACKAGE.glob("shipped_files/**/*.py")}
+    return sorted(found - {PACKAGE / "__init__.py"})
 
 
 def room(path):
