@@ -23,6 +23,11 @@ def _size() -> tuple[int, int]:
     return rows, columns
 
 
+def _shell_status(returncode: int) -> int:
+    """Return a shell's exit status for ``returncode``, which is negative for a signal."""
+    return returncode if returncode >= 0 else 128 - returncode
+
+
 def _copy(source: Any, target: IO[bytes]) -> None:
     # Both kinds of source, of the host and of the guest, are buffered readers.
     while chunk := source.read1(65536):
@@ -44,8 +49,7 @@ def stream(guest: Guest, argv: Sequence[str]) -> int:
             _feed(process)
         for thread in threads:
             thread.join()
-        status = process.wait()
-    return status if status >= 0 else 128 - status
+        return _shell_status(process.wait())
 
 
 def _feed(process: GuestProcess) -> None:
@@ -79,5 +83,4 @@ def interact(guest: Guest, argv: Sequence[str]) -> int:
             termios.tcsetattr(ours, termios.TCSADRAIN, before)
             signal.signal(signal.SIGWINCH, resized)
         output.join()
-        status = process.wait()
-    return status if status >= 0 else 128 - status
+        return _shell_status(process.wait())

@@ -60,7 +60,6 @@ GUEST: tuple[Requirement, ...] = (
 """What no guest can do without.  virtio_console is not in it: a serial port can take its place."""
 
 _DUMMY = Requirement(("DUMMY",), "device to delete", module="dummy")
-_KPROBES = Requirement(("KPROBE_EVENTS",), "time of each phase")
 
 EXPERIMENTS: Mapping[str, tuple[Requirement, ...]] = {
     "reentry_load": (
@@ -74,13 +73,6 @@ EXPERIMENTS: Mapping[str, tuple[Requirement, ...]] = {
     "rcu_barrier": (Requirement(("TREE_RCU",), "grace periods to wait for"),),
 }
 """What each experiment needs beyond GUEST, by the name of its fixture."""
-
-OPTIONAL: Mapping[str, tuple[Requirement, ...]] = {
-    "netdev_deletion": (_KPROBES,),
-    # Timed inside a deletion where rcutree.do_rcu_barrier is missing (before 6.12).
-    "rcu_barrier": (_DUMMY, _KPROBES),
-}
-"""What an experiment can do without, on some kernels or at the price of a figure."""
 
 
 def check(kernel: Kernel, requirements: Iterable[Requirement]) -> None:
