@@ -7,7 +7,6 @@ PYTEST_DONT_REWRITE: the tests import it before pytest loads it as a plugin.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,22 +15,22 @@ from pathlib import Path
 
 import pytest
 
+from pytest_napi.cache import cache_folder
+from pytest_napi.errors import HostUnfit
 from pytest_napi.guest import Guest
+from pytest_napi.image.programs import built
 from pytest_napi.shipped import shipped
 
 MB = 1000 * 1000
 
 
 @pytest.fixture(scope="session")
-def agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler to build the agent with")
-    program = tmp_path_factory.mktemp("agent") / "init"
-    flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"]
-    sources = sorted(shipped("images").glob("*.c"))
-    subprocess.run([compiler, *flags, "-o", program, *sources], check=True)
-    return program
+def agent() -> Path:
+    """The program every guest has; kept in the user's cache, since compiling takes seconds."""
+    try:
+        return built(shipped("images"), cache_folder()) / "init"
+    except HostUnfit as error:
+        pytest.skip(str(error))
 
 
 class Served:

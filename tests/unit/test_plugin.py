@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_napi.cache import cache_folder
 from samples import bzimage
 
 WANTS_GUEST = "def test_it(guest): pass\n"
@@ -14,9 +15,13 @@ WANTS_GUEST = "def test_it(guest): pass\n"
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):
-    """One cache for all tests here, since filling it takes a compiler seconds."""
+    """One cache for all tests here; programs are the user's, since compiling takes seconds."""
+    cache = tmp_path_factory.mktemp("cache")
+    programs = cache_folder() / "programs"
+    programs.mkdir(exist_ok=True)
+    (cache / "programs").symlink_to(programs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTEST_NAPI_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("PYTEST_NAPI_CACHE", str(cache))
         patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the other plugins take their time
         yield
 

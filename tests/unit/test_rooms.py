@@ -2,6 +2,7 @@
 """The house: a room imports only rooms that stand before it, and only the roof imports pytest."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest_napi
@@ -24,8 +25,13 @@ def room(path):
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
+@cache
 def imports(path):
     """Every module imported at run time; what only types need is behind TYPE_CHECKING."""
+    return set(_imports(path))
+
+
+def _imports(path):
     tree = ast.parse(path.read_text())
     for node in list(ast.walk(tree)):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -66,4 +72,4 @@ def test_a_module_holds_one_idea():
 def test_the_check_sees_imports(tmp_path):
     source = tmp_path / "bad.py"
     source.write_text("def f():\n    from pytest_napi.report import table\n    import pytest\n")
-    assert {"pytest_napi.report.table", "pytest"} <= set(imports(source))
+    assert {"pytest_napi.report.table", "pytest"} <= imports(source)
