@@ -53,7 +53,11 @@ class Board:
     machine: str
     """``-machine``."""
     cpu: Mapping[str, str]
-    """``-cpu`` by accelerator: TCG emulates everything it can, KVM passes the host's CPU on."""
+    """``-cpu`` by accelerator: TCG emulates everything it can, KVM passes the host's CPU on.
+
+    ``erms`` and ``fsrm`` make the kernel clear and copy memory by ``rep stosb`` and ``rep movsb``,
+    which TCG emulates byte by byte: without them a guest boots a tenth faster.
+    """
     console: str
     """The kernel's name of the first serial port: console and kernel log."""
     earlycon: str
@@ -72,7 +76,7 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
             qemu="qemu-system-x86_64",
             package="qemu-system-x86",
             machine="q35",
-            cpu=MappingProxyType({"tcg": "max", "kvm": "host"}),
+            cpu=MappingProxyType({"tcg": "max,-erms,-fsrm", "kvm": "host"}),
             console="ttyS0",
             earlycon="earlyprintk=serial,ttyS0",
             second_serial="ttyS1",

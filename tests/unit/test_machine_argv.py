@@ -45,7 +45,7 @@ def test_what_was_asked_for_is_there():
 
 def test_accelerators_have_their_cpu():
     tcg, kvm = argv(), argv(accelerator="kvm")
-    assert (value(tcg, "-accel"), value(tcg, "-cpu")) == ("tcg,thread=multi", "max")
+    assert (value(tcg, "-accel"), value(tcg, "-cpu")) == ("tcg,thread=multi", "max,-erms,-fsrm")
     assert (value(kvm, "-accel"), value(kvm, "-cpu")) == ("kvm", "host")
 
 
