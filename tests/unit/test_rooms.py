@@ -11,7 +11,7 @@ PACKAGE = Path(pytest_napi.__file__).parent
 GROUND = ("cache", "closing", "errors", "shipped", "untrusted")
 # Data flows from left to right.
 LINE = ("options", "kernel", "image", "machine", "guest", "net", "measure", "bounds", "report")
-ROOF = ("command", "fixtures", "plugin", "run", "terminal")
+ROOF = ("commands", "fixtures", "plugin", "run", "terminal")
 MAY_IMPORT_PYTEST = ("fixtures", "plugin")
 
 

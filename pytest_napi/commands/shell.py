@@ -1,41 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The ``pytest-napi`` command."""
+"""``pytest-napi shell``: a shell in a guest."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from pytest_napi import options, terminal
-from pytest_napi.errors import NapiError
 from pytest_napi.options import Settings
 from pytest_napi.run import Run, Target
 
 SHELL = ("sh", "-l")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 2 for bad arguments, 1 when it cannot be done."""
-    parser = argparse.ArgumentParser(prog="pytest-napi")
-    commands = parser.add_subparsers(dest="command", required=True)
-    _add_shell(commands)
-    given = parser.parse_args(arguments)
-    run: Callable[[argparse.Namespace], int] = given.run
-    try:
-        return run(given)
-    except NapiError as error:
-        print(f"pytest-napi: {error}", file=sys.stderr)
-        if error.detail:
-            print(error.detail, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-
-
-def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand."""
     shell = commands.add_parser(
         "shell",
         help="boot a kernel and give a shell in the guest",
@@ -81,7 +63,3 @@ def _shell(given: argparse.Namespace) -> int:
         if sys.stdin.isatty() and not given.argv:
             return terminal.interact(booted.guest, SHELL)
         return terminal.stream(booted.guest, given.argv or SHELL)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
