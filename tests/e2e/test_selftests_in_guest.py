@@ -9,7 +9,7 @@ import sys
 def test_run_tests_prints_valid_ktap(kernel_6_12):
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest_napi.command", "shell", "--kernel=debian:6.12"),
+            *(sys.executable, "-m", "pytest_napi.commands", "shell", "--kernel=debian:6.12"),
             *("--preempt=full", "--", "sh", "-c"),
             "make -s -C /selftests && make -s -C /selftests run_tests",
         ],

@@ -32,7 +32,7 @@ def test_a_shell_in_the_guest(kernel_6_12):
     environment = {**os.environ, "TERM": "dumb"}
     terminal = pexpect.spawn(
         sys.executable,
-        ["-m", "pytest_napi.command", "shell", f"--kernel={kernel_6_12.image}", "--preempt=full"],
+        ["-m", "pytest_napi.commands", "shell", f"--kernel={kernel_6_12.image}", "--preempt=full"],
         env=environment,
         timeout=60,
         dimensions=(33, 99),
