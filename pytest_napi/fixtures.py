@@ -41,9 +41,13 @@ class StartLoad(Protocol):
     """What the ``reentry_load`` fixture is."""
 
     def __call__(
-        self, cpu: int = 0, frames: int = net_load.FRAMES, seconds: float = net_load.LIFE_SECONDS
+        self,
+        cpu: int = 0,
+        frames: int = net_load.FRAMES,
+        seconds: float = net_load.LIFE_SECONDS,
+        rate: int = net_load.RATE,
     ) -> AbstractContextManager[ReentryLoad]:
-        """Run the load while inside the context."""
+        """Run the load while inside the context: ``rate`` re-entries a second, 0 for unlimited."""
 
 
 class Measure(Protocol):
@@ -164,11 +168,14 @@ def reentry_load(napi_test: GuestTest) -> StartLoad:
 
     @contextmanager
     def start(
-        cpu: int = 0, frames: int = net_load.FRAMES, seconds: float = net_load.LIFE_SECONDS
+        cpu: int = 0,
+        frames: int = net_load.FRAMES,
+        seconds: float = net_load.LIFE_SECONDS,
+        rate: int = net_load.RATE,
     ) -> Iterator[ReentryLoad]:
         assert napi_test.booted is not None
         try:
-            with ReentryLoad(napi_test.booted, cpu, frames, seconds) as load:
+            with ReentryLoad(napi_test.booted, cpu, frames, seconds, rate) as load:
                 napi_test.loads.append(load)
                 try:
                     yield load

@@ -52,14 +52,18 @@ int bpf_load(uint32_t type, const char *what, const struct bpf_insn *insns, size
 		.insns = (uintptr_t)insns,
 		.insn_cnt = (uint32_t)count,
 		.license = (uintptr_t)"GPL",
-		.log_level = 1,
-		.log_size = sizeof(log),
-		.log_buf = (uintptr_t)log,
 	};
 	int program = bpf(BPF_PROG_LOAD, &attr);
+	int error = errno;
 
 	if (program >= 0)
 		return program;
+	/* Only now: the log of a program with a loop is long, and to be too long is an error too. */
+	attr.log_level = 1;
+	attr.log_size = sizeof(log);
+	attr.log_buf = (uintptr_t)log;
+	bpf(BPF_PROG_LOAD, &attr);
+	errno = error;
 	/* A log means that the verifier knew the type and disliked the program: our mistake. */
 	if (*log)
 		fputs(log, stderr);

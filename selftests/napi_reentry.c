@@ -17,25 +17,32 @@
 #include "reentry_load.h"
 #include "stop.h"
 
+/*
+ * Re-entries a second: tens of thousands show the fault. An emulated CPU manages this many on any
+ * host, so that the load is the same on each, and before and after a change.
+ */
+#define RATE		20000
+
 #define TICK_NS		(100 * NSEC_PER_MSEC)
 /* Frames in flight at the end are dropped in microseconds; a busy host may need longer. */
 #define SETTLE_NS	(10 * NSEC_PER_MSEC)
 
-static void print_ready(const struct reentry_load *load, int cpu, int frames, uint64_t deadline_ns)
+static void print_ready(const struct reentry_load *load, int cpu, int frames, int rate,
+			uint64_t deadline_ns)
 {
 	const struct napi_kthread *kthread = &load->kthread;
 
 	if (outcome_json()) {
 		json_line("{\"event\":\"ready\",\"time_ns\":%" PRIu64 ",\"device\":\"%s\","
 			  "\"napi_id\":%u,\"pid\":%d,\"comm\":\"%s\",\"cpu\":%d,"
-			  "\"frames\":%d,\"deadline_ns\":%" PRIu64 "}", now_ns(), load->device,
-			  kthread->napi_id, kthread->pid, kthread->comm, cpu, frames,
-			  deadline_ns);
+			  "\"frames\":%d,\"rate\":%d,\"deadline_ns\":%" PRIu64 "}", now_ns(),
+			  load->device, kthread->napi_id, kthread->pid, kthread->comm, cpu, frames,
+			  rate, deadline_ns);
 		return;
 	}
 	ktap_plan(4);
-	ktap_note("ready device=%s kthread=%s pid=%d cpu=%d frames=%d", load->device,
-		  kthread->comm, kthread->pid, cpu, frames);
+	ktap_note("ready device=%s kthread=%s pid=%d cpu=%d frames=%d rate=%d", load->device,
+		  kthread->comm, kthread->pid, cpu, frames, rate);
 }
 
 /* @head opens the JSON object. */
@@ -124,7 +131,7 @@ static int print_results(const struct reentry_load *load, int cpu, bool stopped,
 	return ktap_failed() ? EXIT_FAILED : EXIT_PASSED;
 }
 
-static int run(struct reentry_load *load, int cpu, int frames, uint64_t seconds_ns)
+static int run(struct reentry_load *load, int cpu, int frames, int rate, uint64_t seconds_ns)
 {
 	uint64_t deadline_ns = now_ns() + seconds_ns;
 	struct reentry_counters first, last, end;
@@ -133,7 +140,7 @@ static int run(struct reentry_load *load, int cpu, int frames, uint64_t seconds_
 
 	reentry_load_read(load, &first);
 	reentry_load_start(load, frames, deadline_ns);
-	print_ready(load, cpu, frames, deadline_ns);
+	print_ready(load, cpu, frames, rate, deadline_ns);
 	last = first;
 	stopped = watch(load, deadline_ns, &last);
 	if (stopped) {
@@ -156,12 +163,14 @@ int main(int argc, char **argv)
 {
 	struct reentry_load load = { 0 };
 	uint64_t seconds_ns = 5 * NSEC_PER_SEC;
-	int cpu = 0, frames = 8;
+	int cpu = 0, frames = 8, rate = RATE;
 	bool json = false, stdin_stop = false;
 	const struct option_row rows[] = {
 		{ "json", OPTION_FLAG, &json, 0, 0, "print JSON lines instead of KTAP" },
 		{ "cpu", OPTION_NUMBER, &cpu, 0, INT_MAX, "load this CPU (0)" },
 		{ "frames", OPTION_NUMBER, &frames, 1, 63, "frames in flight (8)" },
+		{ "rate", OPTION_NUMBER, &rate, 0, 1000000,
+		  "re-entries a second, 0: as many as the CPU manages (20000)" },
 		{ "seconds", OPTION_SECONDS, &seconds_ns, 0.1, 86400, "for how long (5)" },
 		{ "stdin-stop", OPTION_FLAG, &stdin_stop, 0, 0, "stop when standard input ends" },
 		{ 0 },
@@ -178,6 +187,6 @@ int main(int argc, char **argv)
 	require_root();
 	stop_init(stdin_stop);
 	cpu_avoid(cpu);
-	reentry_load_open(&load, cpu);
-	return run(&load, cpu, frames, seconds_ns);
+	reentry_load_open(&load, cpu, rate);
+	return run(&load, cpu, frames, rate, seconds_ns);
 }

@@ -81,7 +81,7 @@ static void set_threaded(const char *device)
 		unsupported("the NAPI of %s does not stay threaded", device);
 }
 
-void reentry_load_open(struct reentry_load *load, int cpu)
+void reentry_load_open(struct reentry_load *load, int cpu, int rate)
 {
 	int map, index;
 
@@ -102,6 +102,7 @@ void reentry_load_open(struct reentry_load *load, int cpu)
 	if (kthread_find(load->device, &load->kthread))
 		fail("cannot find the NAPI kthread of %s", load->device);
 	cpu_pin(load->kthread.pid, cpu);
+	load->shared->period_ns = rate ? NSEC_PER_SEC / (uint64_t)rate : 0;
 	load->shared->pid = (uint32_t)load->kthread.pid;
 }
 

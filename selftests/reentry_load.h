@@ -39,8 +39,11 @@ struct reentry_counters {
 	struct kthread_stat kthread;
 };
 
-/* Make the pair with its threaded NAPI pinned to @cpu; it goes at exit. No frame moves yet. */
-void reentry_load_open(struct reentry_load *load, int cpu);
+/*
+ * Make the pair with its threaded NAPI pinned to @cpu; it goes at exit. No frame moves yet. @rate
+ * is the most re-entries a second there will be, 0: as many as the CPU manages.
+ */
+void reentry_load_open(struct reentry_load *load, int cpu, int rate);
 
 void reentry_load_start(struct reentry_load *load, int frames, uint64_t deadline_ns);
 

@@ -13,16 +13,21 @@ struct reentry_shared {
 	uint64_t deadline_ns;	/* from then on every frame is dropped */
 	uint32_t pid;		/* the NAPI kthread, 0: count nothing */
 	uint32_t reserved;
+	uint64_t period_ns;	/* least time from one re-entry to the next, 0: none */
 	/* The kernel's: one kthread writes, so plain additions are exact. */
 	uint64_t polls;
 	uint64_t reentries;	/* polls with 0 < work < budget */
 	uint64_t work;
+	uint64_t next_ns;	/* when the next re-entry is due */
 };
 
 /* XDP: send each of our frames out of @ifindex until the deadline. Returns the program. */
 int reentry_load_redirect(int map, int ifindex);
 
-/* Raw tracepoint napi_poll(napi, work, budget): count. Returns the program. */
+/*
+ * Raw tracepoint napi_poll(napi, work, budget): count, and hold each re-entry until it is due.
+ * Returns the program.
+ */
 int reentry_load_counter(int map);
 
 #endif

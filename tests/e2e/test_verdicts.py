@@ -25,9 +25,7 @@ def test_kernels_that_cannot_preempt_the_kthread_fail(napi, spec, attempt, kerne
     results = {test["guest"]["preemption"]: test["results"][0] for test in run.tests}
     rates = [result["load"]["reentries_per_second"] for result in results.values()]
     assert min(rates) > 10_000
-    # The same load in all three.  A host that is shared drifts by a quarter within minutes, which
-    # says nothing of the load; one that polls to its budget makes no re-entries at all.
-    assert max(rates) < 2 * min(rates)
+    assert max(rates) < 1.1 * min(rates)
     for model in ("none", "voluntary"):
         message = results[model]["message"]
         assert "waited in" in message or "had not ended" in message
