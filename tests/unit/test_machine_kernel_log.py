@@ -11,6 +11,13 @@ SIGNATURES = load_signatures(shipped("configs/log-signatures.yaml"))
 
 # First lines of splats as kernels from 6.1 to 7.3 print them.
 SPLATS = [
+    ("atomic_sleep", "BUG: sleeping function called from invalid context at net/core/dev.c:1"),
+    ("atomic_sleep", "BUG: scheduling while atomic: ip/241/0x00000002"),
+    ("lockdep", "WARNING: possible circular locking dependency detected"),
+    ("lockdep", "WARNING: possible recursive locking detected"),
+    ("lockdep", "WARNING: inconsistent lock state"),
+    ("lockdep", "WARNING: suspicious RCU usage"),
+    ("lockdep", "[ BUG: Invalid wait context ]"),
     ("rcu_stall", "rcu: INFO: rcu_sched self-detected stall on CPU"),
     ("rcu_stall", "rcu: INFO: rcu_preempt self-detected stall on CPU"),
     ("rcu_stall", "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:"),
@@ -22,11 +29,7 @@ SPLATS = [
     ("netdev_leak", "unregister_netdevice: waiting for nr1 to become free. Usage count = 2"),
     ("warning", "WARNING: CPU: 1 PID: 77 at net/core/dev.c:6639 __napi_poll+0x1/0x2"),
     ("warning", "WARNING: net/core/dev.c:7639 at __napi_poll+0x1/0x2, CPU#1: napi/x/77"),
-    ("warning", "WARNING: possible circular locking dependency detected"),
-    ("warning", "WARNING: suspicious RCU usage"),
     ("oops", "BUG: kernel NULL pointer dereference, address: 0000000000000010"),
-    ("oops", "BUG: sleeping function called from invalid context at net/core/dev.c:1"),
-    ("oops", "BUG: scheduling while atomic: swapper/0/0/0x00000002"),
     ("oops", "Oops: general protection fault, probably for non-canonical address: 0000 [#1]"),
     ("oops", "kernel BUG at net/core/skbuff.c:1!"),
     ("sanitizer", "BUG: KASAN: slab-use-after-free in napi_complete_done+0x1/0x2"),
