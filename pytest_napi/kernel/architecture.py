@@ -26,8 +26,9 @@ class Architecture:
 
 
 X86_64 = Architecture(name="x86_64", debian="amd64", image="arch/x86/boot/bzImage")
+AARCH64 = Architecture(name="aarch64", debian="arm64", image="arch/arm64/boot/Image")
 
-ARCHITECTURES: Mapping[str, Architecture] = {row.name: row for row in (X86_64,)}
+ARCHITECTURES: Mapping[str, Architecture] = {row.name: row for row in (X86_64, AARCH64)}
 """Every supported architecture by name."""
 
 

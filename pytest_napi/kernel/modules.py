@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The modules of a kernel: where they are, and what each needs loaded before it.
 
-A Debian package carries no modules.dep (depmod makes it at installation), so dependencies are read
-from the ``.modinfo`` section of the modules themselves.
+Neither a package nor a build tree has a modules.dep (depmod makes it at installation), so
+dependencies are read from the ``.modinfo`` section of the modules themselves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import gzip
 import io
 import lzma
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -98,11 +98,41 @@ def _before(softdep: str) -> list[str]:
     return softdep.partition("pre:")[2].partition("post:")[0].split()
 
 
-class ModuleTree:
-    """A ``lib/modules/RELEASE`` folder; it is scanned when first asked about."""
+def installed(root: Path) -> Iterator[Path]:
+    """Yield the files of a ``lib/modules/RELEASE`` folder, the one that counts first."""
+    for folder, subfolders, files in os.walk(root):
+        # In depmod's order "updates" comes before "kernel": what a user put there wins.
+        subfolders.sort(reverse=True)
+        yield from (Path(folder, file) for file in sorted(files))
 
-    def __init__(self, root: Path) -> None:
+
+def built(root: Path) -> Iterator[Path]:
+    """Yield the modules that a build tree's ``modules.order`` lists and that are there.
+
+    It lists objects from 6.3 on (f65a486821cf) and modules before, until 5.3 below "kernel/".
+    """
+    try:
+        lines = (root / "modules.order").read_text(errors="replace").split()
+    except OSError:
+        return
+    for line in lines:
+        for place in (line, line.removeprefix("kernel/")):
+            file = (root / place).with_suffix(".ko")
+            if os.path.isfile(file):  # noqa: PTH113 - Path.is_file() may raise
+                yield file
+                break
+
+
+class ModuleTree:
+    """The modules of one kernel below ``root``; they are looked for when first asked about.
+
+    ``files`` finds them: in a ``lib/modules/RELEASE`` folder, or in a build tree (``built``).
+    Where two have the same name the first one counts.
+    """
+
+    def __init__(self, root: Path, files: Callable[[Path], Iterable[Path]] = installed) -> None:
         self.root = root
+        self._files = files
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.root)!r})"
@@ -110,13 +140,10 @@ class ModuleTree:
     @cached_property
     def _modules(self) -> Mapping[str, Module]:
         found: dict[str, Module] = {}
-        for folder, subfolders, files in os.walk(self.root):
-            # In depmod's order "updates" comes before "kernel": what a user put there wins.
-            subfolders.sort(reverse=True)
-            for file in sorted(files):
-                parts = _split(file)
-                if parts is not None:
-                    found.setdefault(parts[0], Module(parts[0], Path(folder, file)))
+        for file in self._files(self.root):
+            parts = _split(file.name)
+            if parts is not None:
+                found.setdefault(parts[0], Module(parts[0], file))
         return found
 
     @cached_property

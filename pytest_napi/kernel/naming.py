@@ -9,8 +9,10 @@ linux-binary (image), linux-modules and linux-base (config), and linux-image onl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from pytest_napi.kernel.architecture import Architecture
 
 # linux-image-6.12.117+deb13-cloud-amd64, linux-binary-unsigned-7.3.4+deb13-cloud-amd64.  A release
 # starts with a digit, which tells "linux-image-cloud-amd64", a meta package, apart.
@@ -59,3 +61,22 @@ def pointed_to(package: str, depends: Iterable[str]) -> str | None:
         if other and other.part == "image" and (own is None or other.release != own.release):
             return name
     return None
+
+
+def flavours(architecture: Architecture) -> Mapping[str, str]:
+    """Return the flavours Debian builds for an architecture, and how a release of each ends.
+
+    The first is the default: all that a virtual machine needs, and it boots fastest.
+    """
+    name = architecture.debian
+    return {"cloud": f"-cloud-{name}", name: f"-{name}", "rt": f"-rt-{name}"}
+
+
+def flavour_of(package: str, architecture: Architecture) -> str | None:
+    """Return the flavour of a package that holds (a part of) a kernel, None for any other."""
+    if kernel_name(package) is None:
+        return None
+    endings = flavours(architecture)
+    fitting = [flavour for flavour, ending in endings.items() if package.endswith(ending)]
+    # "-cloud-amd64" is an "-amd64" too: the longest one is meant.
+    return max(fitting, key=lambda flavour: len(endings[flavour]), default=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which .debs make up one kernel: a single package, or the parts in a folder."""
+"""Which packages make up one kernel: a single .deb or .rpm, or the parts in a folder."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 from pytest_napi.errors import KernelUnusable
 from pytest_napi.kernel import store, unpacked
-from pytest_napi.kernel.architecture import ARCHITECTURES
 from pytest_napi.kernel.deb import Package, check_architecture, read_package
+from pytest_napi.kernel.formats import DEB, FORMATS, RPM, format_of
 from pytest_napi.kernel.naming import kernel_name, other_parts, pointed_to
 
 
 def image_from(path: Path, cache: Path, progress: Callable[[str], None]) -> Path:
-    """Return the image of the kernel in ``path``, a .deb or a folder, unpacked to the cache.
+    """Return the image of the kernel in ``path``, a package or a folder, unpacked to the cache.
 
     Which unpacked kernel belongs to these very files is remembered, so the second time none of them
     is opened.  Raises what ``choose`` and ``unpacked.unpack`` raise.
     """
-    debs = sorted(path.glob("*.deb")) if path.is_dir() else [path]
-    present = hashlib.sha256(" ".join(store.identity(deb) for deb in debs).encode())
+    files = _packages_in(path) if path.is_dir() else [path]
+    present = hashlib.sha256(" ".join(store.identity(file) for file in files).encode())
     memo = cache / "packages" / present.hexdigest()
     known = store.read_text(memo)
     image = unpacked.image_of(unpacked.folder_of(cache, known)) if known else None
@@ -32,13 +32,18 @@ def image_from(path: Path, cache: Path, progress: Callable[[str], None]) -> Path
 
 
 def choose(path: Path) -> list[Path]:
-    """Return the .debs of the kernel that ``path``, a .deb or a folder of some, stands for.
+    """Return the packages of the kernel that ``path``, a package or a folder of some, stands for.
 
-    Raises KernelUnusable if it is none, several, or a part of one, and HostUnfit without
-    libarchive.
+    Of .rpms all are taken: several kernels among them are found when they are unpacked.  Raises
+    KernelUnusable if it is none, several, or a part of one, and HostUnfit without libarchive.
     """
     if path.is_dir():
-        return [package.path for package in _in_folder(path)]
+        files = _packages_in(path)
+        if files[0].suffix == RPM.suffix:
+            return files
+        return [package.path for package in _of_one_kernel(path, files)]
+    if format_of(path) is RPM:
+        return [path]
     package = read_package(path)
     check_architecture(package)
     _reject_meta(package)
@@ -46,10 +51,23 @@ def choose(path: Path) -> list[Path]:
     return [package.path]
 
 
-def _in_folder(folder: Path) -> Sequence[Package]:
-    debs = sorted(folder.glob("*.deb"))
-    if not debs:
-        raise KernelUnusable(f"{folder}: a folder without a .deb{_build_tree_hint(folder)}")
+def _packages_in(folder: Path) -> list[Path]:
+    """Return the packages in a folder; raise KernelUnusable if there are none or two formats."""
+    found = [files for row in FORMATS if (files := sorted(folder.glob(f"*{row.suffix}")))]
+    if not found:
+        raise KernelUnusable(
+            f"{folder}: a folder without a {DEB.suffix} or {RPM.suffix}, and no build tree; "
+            "give the folder that has the kernel's packages"
+        )
+    if len(found) > 1:
+        raise KernelUnusable(
+            f"{folder}: holds {DEB.suffix} and {RPM.suffix} packages; "
+            "give a folder with those of one kernel"
+        )
+    return found[0]
+
+
+def _of_one_kernel(folder: Path, debs: Sequence[Path]) -> Sequence[Package]:
     packages = [read_package(path) for path in debs]
     kernels: dict[str, list[Package]] = {}
     for package in packages:
@@ -70,13 +88,6 @@ def _in_folder(folder: Path) -> Sequence[Package]:
         check_architecture(package)
     _check_complete(folder, parts)
     return parts
-
-
-def _build_tree_hint(folder: Path) -> str:
-    for row in ARCHITECTURES.values():
-        if (folder / row.image).exists():
-            return f"; it looks like a build tree: give {folder / row.image}"
-    return "; give the folder that has the kernel's packages"
 
 
 def _reject_meta(package: Package) -> None:

@@ -52,8 +52,8 @@ def predicted(kernel: Kernel) -> str | None:
     if kernel.config is not None:
         chosen = _chosen(kernel.config)
         if chosen is not None:
-            return chosen
-    possible = _possible(kernel)
+            return chosen[0]
+    possible, _ = _possible(kernel)
     return possible[0] if len(possible) == 1 else None
 
 
@@ -63,36 +63,47 @@ def boot_parameter(kernel: Kernel, model: str) -> str | None:
 
 
 def unavailable(kernel: Kernel, model: str) -> str | None:
-    """Return why a kernel cannot run a model, or None where nothing is known against it."""
-    possible = _possible(kernel)
+    """Return why a kernel cannot run a model, or None where nothing is known against it.
+
+    The reason names the models it can run, and what in its config or banner says so.
+    """
+    possible, source = _possible(kernel)
     if model in possible:
         return None
     if not is_dynamic(kernel):
-        return f"{kernel.label} is built for preemption {' or '.join(possible)} only"
-    return f"{kernel.label} can be booted with preemption {', '.join(possible)} only"
+        names = " or ".join(possible)
+        return f"{kernel.label} is built for preemption {names} only (its {source})"
+    names = ", ".join(possible)
+    return (
+        f"{kernel.label} can be booted with preemption {names} only "
+        f"(its {source} has no {MODELS[model].option})"
+    )
 
 
-def _chosen(config: KernelConfig) -> str | None:
-    """Return the model the config chose."""
+def _chosen(config: KernelConfig) -> tuple[str, str] | None:
+    """Return the model the config chose, and the option that says so."""
     # The option in the choice is a real-time kernel's own before 6.13; all of it is preemptible.
     if config.enabled("PREEMPT_RT") and not config.enabled("PREEMPT_LAZY"):
-        return "full"
-    return next((row.name for row in MODELS.values() if config.enabled(row.option)), None)
+        return "full", "PREEMPT_RT"
+    rows = MODELS.values()
+    return next(((row.name, row.option) for row in rows if config.enabled(row.option)), None)
 
 
-def _possible(kernel: Kernel) -> list[str]:
-    """Return the models the kernel may run, as far as can be told."""
+def _possible(kernel: Kernel) -> tuple[list[str], str]:
+    """Return the models the kernel may run, as far as can be told, and what tells it."""
     config = kernel.config
     if is_dynamic(kernel):
         # make leaves out of a config what could not be chosen: from 7.0 on, none and voluntary.
         offered = [row.name for row in MODELS.values() if config and row.option in config]
-        return offered or list(MODELS)
+        return offered or list(MODELS), "config"
     chosen = _chosen(config) if config is not None else None
     if chosen is not None:
-        return [chosen]
+        model, option = chosen
+        return [model], f"config has {option}=y and no PREEMPT_DYNAMIC"
     words = kernel.banner.split()
     if not words:
-        return list(MODELS)
-    if "PREEMPT_RT" in words:
-        return ["full"]
-    return [row.name for row in MODELS.values() if row.preemptible == ("PREEMPT" in words)]
+        return list(MODELS), ""
+    # From 6.13 on a real-time kernel is full or lazy, and any static lazy one says PREEMPT.
+    said = next((word for word in ("PREEMPT_RT", "PREEMPT") if word in words), None)
+    possible = [row.name for row in MODELS.values() if row.preemptible == (said is not None)]
+    return possible, f"banner says {said or 'neither PREEMPT nor PREEMPT_DYNAMIC'}"

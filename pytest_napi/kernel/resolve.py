@@ -3,87 +3,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_napi.errors import KernelUnusable
-from pytest_napi.kernel import debian, packages, store
-from pytest_napi.kernel.architecture import ARCHITECTURES, X86_64
+from pytest_napi.kernel import debian, formats, host, packages, store, tree
 from pytest_napi.kernel.config import KernelConfig, parse_config
-from pytest_napi.kernel.deb import MAGIC
-from pytest_napi.kernel.image import ImageInfo, embedded_config, inspect
+from pytest_napi.kernel.image import embedded_config, inspect
 from pytest_napi.kernel.kernel import Kernel
-from pytest_napi.kernel.modules import ModuleTree
-from pytest_napi.kernel.spec import FORMS, KernelSpec, existing_path
-
-_DEBIAN = "debian:"
+from pytest_napi.kernel.modules import ModuleTree, built
+from pytest_napi.kernel.spec import DEBIAN, FORMS, HOST, KernelSpec, existing_path
 
 
 def resolve(spec: KernelSpec, cache: Path, progress: Callable[[str], None]) -> Kernel:
     """Return the kernel that ``--kernel`` names; what is fetched or unpacked goes to ``cache``.
 
-    ``progress`` is called with one line for each step that takes seconds.  A path that exists is
-    taken as one, whatever it is called.  Raises KernelUnusable if there is no such kernel or it is
-    none, and HostUnfit if this host cannot fetch or unpack it.
+    ``progress`` is called with one line for each step that takes seconds, and for what of a build
+    tree does not belong to its image.  A path that exists is taken as one, whatever it is called.
+    Raises KernelUnusable if there is no such kernel or it is none, and HostUnfit if this host
+    cannot fetch, unpack or read it.
     """
-    path = existing_path(spec.text)
     cache = cache.absolute()
-    if path is None:
-        if spec.text.startswith(_DEBIAN):
-            fetched = debian.fetch(spec.text.removeprefix(_DEBIAN), X86_64, cache, progress)
-            return _from_image(spec.label, f"{spec.text} ({fetched.package})", fetched.image, cache)
+    path = existing_path(spec.text)
+    source = spec.text
+    configs: tuple[Path, ...] = ()
+    if path is not None:
+        image = _image_at(path.absolute(), cache, progress)
+    elif spec.text.startswith(DEBIAN):
+        fetched = debian.fetch_kernel(spec.text, cache, progress)
+        image, source = fetched.image, f"{spec.text} ({fetched.package})"
+    elif spec.text == HOST:
+        running = host.find()
+        image, configs = running.image, running.configs
+    else:
         raise KernelUnusable(f"{spec.text}: does not exist; give {FORMS}")
-    image = path
-    if path.is_dir() or _is_deb(path):
-        image = packages.image_from(path.absolute(), cache, progress)
-    return _from_image(spec.label, spec.text, image.absolute(), cache)
-
-
-def _is_deb(path: Path) -> bool:
-    try:
-        # A FIFO or a device would block; inspect() says what it is.
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False  # inspect() says why it cannot be read
-
-
-def _from_image(label: str | None, source: str, image: Path, cache: Path) -> Kernel:
     info = inspect(image)
+    folder = tree.tree_of(image)
+    for doubt in tree.doubts(folder, image, info.release) if folder else ():
+        progress(doubt)
     return Kernel(
-        label=label or info.release,
+        label=spec.label or info.release,
         source=source,
         image=image,
         architecture=info.architecture,
         release=info.release,
         banner=info.banner,
         init_size=info.init_size,
-        config=_config_of(image, info, cache),
-        modules=_modules_of(image, info.release),
+        config=_config_of(image, info.release, folder, configs, cache),
+        modules=_modules_of(image, info.release, folder),
     )
 
 
-def _config_places(image: Path, release: str) -> Iterator[Path]:
+def _image_at(path: Path, cache: Path, progress: Callable[[str], None]) -> Path:
+    """Return the image that a path stands for: itself, or the one in a build tree or packages."""
+    if path.is_dir():
+        if tree.is_tree(path):
+            return tree.image_in(path)
+        return packages.image_from(path, cache, progress)
+    return packages.image_from(path, cache, progress) if formats.format_of(path) else path
+
+
+def _config_of(
+    image: Path, release: str, folder: Path | None, more: Iterable[Path], cache: Path
+) -> KernelConfig | None:
+    """Return the config of an image in the build tree ``folder`` (None: it is in none).
+
+    A file near the image is taken first, since reading the image's own takes a second, except
+    where the file was changed since.
+    """
+
+    def near() -> KernelConfig | None:
+        places = [*_config_places(image, release, folder), *more]
+        return next(filter(None, (_read_config(path, release) for path in places)), None)
+
+    if folder is not None and tree.config_is_newer(folder):
+        return _embedded(image, cache) or near()
+    return near() or _embedded(image, cache)
+
+
+def _config_places(image: Path, release: str, folder: Path | None) -> Iterator[Path]:
     """Yield where the config of an image may be, most certain first."""
     yield image.with_name(f"config-{release}")
     yield image.with_name(f"{image.name}.config")
     yield image.with_name(".config")
     yield image.with_name("config")
-    for row in ARCHITECTURES.values():
-        depth = len(Path(row.image).parts)
-        if image.parts[-depth:] == Path(row.image).parts:
-            yield image.parents[depth - 1] / ".config"  # the image in its build tree
+    if folder is not None:
+        yield folder / ".config"
 
 
-def _config_of(image: Path, info: ImageInfo, cache: Path) -> KernelConfig | None:
-    for path in _config_places(image, info.release):
-        text = store.read_text(path)
-        if text is not None:
-            config = parse_config(text, str(path))
-            if config.options and config.belongs_to(info.release):
-                return config
+def _read_config(path: Path, release: str) -> KernelConfig | None:
+    """Read a config file, which may be gzipped; None for what is not that kernel's config."""
+    text = _unzipped(path) if path.suffix == ".gz" else store.read_text(path)
+    config = parse_config(text or "", str(path))
+    return config if config.options and config.belongs_to(release) else None
+
+
+def _unzipped(path: Path) -> str | None:
+    with suppress(OSError, EOFError, zlib.error, UnicodeDecodeError):
+        return gzip.decompress(path.read_bytes()).decode()
+    return None
+
+
+def _embedded(image: Path, cache: Path) -> KernelConfig | None:
     # Reading it out takes a second, so the answer is kept, be it "" for none.
     memo = cache / "embedded-configs" / store.identity(image)
     text = store.read_text(memo)
@@ -93,19 +117,19 @@ def _config_of(image: Path, info: ImageInfo, cache: Path) -> KernelConfig | None
     return parse_config(text, f"{image} (IKCONFIG)") if text else None
 
 
-def _modules_of(image: Path, release: str) -> ModuleTree | None:
-    """Find lib/modules/RELEASE near an image.
+def _modules_of(image: Path, release: str, folder: Path | None) -> ModuleTree | None:
+    """Find lib/modules/RELEASE near an image, or the modules of the build tree it is in.
 
     The host's own modules belong to a kernel in /boot only: another one of the same release may
     have been built with other options.
     """
     beside = image.parent
     above = [beside.parent] if beside.parent != Path("/") or beside == Path("/boot") else []
-    for folder in (beside, *above):
-        for tree in (folder / "lib/modules" / release, folder / "usr/lib/modules" / release):
-            if tree.is_dir():
-                return ModuleTree(tree)
+    for near in (beside, *above):
+        for root in (near / "lib/modules" / release, near / "usr/lib/modules" / release):
+            if root.is_dir():
+                return ModuleTree(root)
     # Debian keeps the image among the modules from 7.2 on, other distributions have for long.
     if beside.name == release and beside.parent.name == "modules":
         return ModuleTree(beside)
-    return None
+    return ModuleTree(folder, built) if folder is not None else None

@@ -10,7 +10,19 @@ from pathlib import Path
 
 from pytest_napi.errors import KernelUnusable
 
-FORMS = "a bzImage, a .deb, a folder of .debs, or debian:VERSION"
+DEBIAN = "debian:"
+"""How a SPEC starts that names a Debian kernel."""
+
+DEBIAN_FORM = f"{DEBIAN}VERSION[:ARCH][@FLAVOUR]"
+"""Such a SPEC, for messages."""
+
+HOST = "host"
+"""The SPEC that stands for the kernel this machine runs."""
+
+FORMS = (
+    "a bzImage, a build tree, a .deb or .rpm, a folder of one kernel's packages, "
+    f"{DEBIAN_FORM}, or {HOST}"
+)
 """The forms of SPEC, for messages."""
 
 _LABELLED = re.compile(r"([A-Za-z0-9._+-]+)=(.*)", re.DOTALL)

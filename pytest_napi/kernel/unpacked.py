@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernels unpacked from .debs into the cache, each in a folder named after what it was made of.
+"""Kernels unpacked from packages into the cache, each in a folder named after what it was made of.
 
     CACHE/unpacked/KEY/vmlinuz-RELEASE  config-RELEASE  lib/modules/RELEASE/…  contents
 
@@ -18,16 +18,16 @@ from pathlib import Path
 
 from pytest_napi.cache import published
 from pytest_napi.errors import KernelUnusable
-from pytest_napi.kernel import deb, store
+from pytest_napi.kernel import formats, store
 
 _FORMAT = "1"  # of the folder; one more makes every older one unused
 _CONTENTS = "contents"
 
 
-def key(debs: Sequence[Path]) -> str:
+def key(packages: Sequence[Path]) -> str:
     """Return the name of the folder for the kernel in these packages, in whatever order."""
     hashes = []
-    for path in debs:
+    for path in packages:
         with path.open("rb") as file:
             hashes.append(hashlib.file_digest(file, "sha256").hexdigest())
     return hashlib.sha256(" ".join([_FORMAT, *sorted(hashes)]).encode()).hexdigest()
@@ -49,9 +49,12 @@ def _is_whole(folder: Path) -> bool:
 
 def image_of(folder: Path) -> Path | None:
     """Return the image in an unpacked folder, or None if the folder is absent or lost files."""
-    if not _is_whole(folder):
-        return None
-    return next(folder.glob("vmlinuz-*"), None)
+    return file_in(folder, "vmlinuz-*")
+
+
+def file_in(folder: Path, pattern: str) -> Path | None:
+    """Return the file that ``made`` put into a folder, or None if it is absent or lost files."""
+    return next(folder.glob(pattern), None) if _is_whole(folder) else None
 
 
 def folder_of(cache: Path, name: str) -> Path:
@@ -59,47 +62,56 @@ def folder_of(cache: Path, name: str) -> Path:
     return cache / "unpacked" / name
 
 
-def unpack(debs: Sequence[Path], cache: Path, progress: Callable[[str], None]) -> Path:
+def unpack(packages: Sequence[Path], cache: Path, progress: Callable[[str], None]) -> Path:
     """Return the image unpacked from the packages of one kernel, unpacking them if need be.
 
     Raises KernelUnusable if there is not exactly one kernel in them, and HostUnfit if the cache
     cannot be written.
     """
-    folder = folder_of(cache, key(debs))
+    folder = folder_of(cache, key(packages))
     image = image_of(folder)
     if image is not None:
         return image
+
+    def fill(new: Path) -> None:
+        for path in packages:
+            formats.extract_kernel(path, new)
+        images = sorted(new.glob("vmlinuz-*"))
+        if len(images) != 1:
+            raise _not_one(packages, images)
+
     with store.locked(folder.parent, progress):
-        image = image_of(folder)  # another run may have made it meanwhile
-        if image is None:
-            progress(f"unpacking {', '.join(path.name for path in debs)}")
-            image = _make(debs, folder)
-    return image
+        if image_of(folder) is None:  # else another run has made it meanwhile
+            progress(f"unpacking {', '.join(path.name for path in packages)}")
+            made(folder, fill)
+    return next(folder.glob("vmlinuz-*"))
 
 
-def _make(debs: Sequence[Path], folder: Path) -> Path:
-    """Unpack into a new folder and put it in place.  The lock is held."""
+def made(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Make a folder anew: whole, with its ``contents``, or not at all.
+
+    The caller keeps other runs out of the folder above it.  Raises what ``fill`` raises, and
+    HostUnfit if the cache cannot be written.
+    """
     for left in (folder, *folder.parent.glob(".new-*")):
         # One that lost files, and what a run that was killed left: the lock says it is not at work.
         shutil.rmtree(left, ignore_errors=True)
-    images: list[Path] = []
 
-    def fill(new: Path) -> None:
-        for path in debs:
-            deb.extract_kernel(path, new)
-        images.extend(sorted(new.glob("vmlinuz-*")))
-        if len(images) != 1:
-            raise _not_one(debs, images)
+    def fill_and_list(new: Path) -> None:
+        fill(new)
         files = sorted(path for path in new.rglob("*") if path.is_file())
         lines = [f"{path.stat().st_size} {path.relative_to(new)}\n" for path in files]
         (new / _CONTENTS).write_text("".join(lines))
 
-    return published(folder, fill) / images[0].name
+    published(folder, fill_and_list)
 
 
-def _not_one(debs: Sequence[Path], images: Sequence[Path]) -> KernelUnusable:
-    where = debs[0] if len(debs) == 1 else debs[0].parent
+def _not_one(packages: Sequence[Path], images: Sequence[Path]) -> KernelUnusable:
+    where = packages[0] if len(packages) == 1 else packages[0].parent
     if images:
         kernels = ", ".join(path.name.removeprefix("vmlinuz-") for path in images)
         return KernelUnusable(f"{where}: holds several kernels ({kernels}); give one of them")
-    return KernelUnusable(f"{where}: no kernel package: there is no vmlinuz in it")
+    return KernelUnusable(
+        f"{where}: no kernel package: there is no vmlinuz in it; "
+        "give the one that has it, or a folder with all packages of the kernel"
+    )

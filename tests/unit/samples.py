@@ -8,7 +8,7 @@ import io
 import lzma
 import struct
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_napi.kernel import Kernel
@@ -116,6 +116,42 @@ def deb(
     path = folder / f"{name}_1-1_{architecture}.deb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+    return path
+
+
+def _newc(files: Mapping[str, bytes], links: Mapping[str, str]) -> bytes:
+    entries = [(0o100644, name, data) for name, data in files.items()]
+    entries += [(0o120777, name, target.encode()) for name, target in links.items()]
+    archive = b""
+    for number, (mode, name, data) in enumerate([*entries, (0, "TRAILER!!!", b"")], start=1):
+        path = name.encode() + b"\0"
+        fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(path), 0)
+        for part in (b"070701" + b"".join(b"%08x" % field for field in fields) + path, data):
+            archive += part + bytes(-len(part) % 4)
+    return archive
+
+
+def rpm(
+    folder: Path,
+    name: str,
+    files: Mapping[str, bytes] | None = None,
+    *,
+    links: Mapping[str, str] | None = None,
+    compress: Callable[[bytes], bytes] = lzma.compress,
+) -> Path:
+    """Write an .rpm into a folder: a lead, a signature and a header of one tag each, a payload.
+
+    See the format's description in rpm's docs/manual/format_v4.md.
+    """
+    lead = struct.pack(">4sBBHH66sHH16x", b"\xed\xab\xee\xdb", 3, 0, 0, 1, name.encode(), 1, 5)
+    text = name.encode() + b"\0"
+    string, name_tag = 6, 1000
+    index = struct.pack(">IIII", name_tag, string, 0, 1)
+    header = struct.pack(">4s4xII", b"\x8e\xad\xe8\x01", 1, len(text)) + index + text
+    signature = header + bytes(-len(header) % 8)
+    path = folder / f"{name}.x86_64.rpm"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lead + signature + header + compress(_newc(files or {}, links or {})))
     return path
 
 

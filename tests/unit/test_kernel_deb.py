@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pytest_napi.errors import HostUnfit, KernelUnusable
-from pytest_napi.kernel import deb as deb_module
-from pytest_napi.kernel.naming import kernel_name, other_parts, pointed_to
+from pytest_napi.kernel import archives, formats
+from pytest_napi.kernel.architecture import AARCH64, X86_64, Architecture
+from pytest_napi.kernel.naming import flavour_of, kernel_name, other_parts, pointed_to
 from pytest_napi.kernel.packages import image_from
 from samples import CONFIG, RELEASE, bzimage, deb, module
 
@@ -75,7 +76,7 @@ def test_second_time_opens_no_package(tmp_path: Path, monkeypatch: pytest.Monkey
     path, log = deb(tmp_path, IMAGE, OLD), Log()
     first = image_from(path, tmp_path / "cache", log)
     assert len(log) == 1
-    monkeypatch.setattr(deb_module, "libarchive", None)
+    monkeypatch.setattr(archives, "libarchive", None)
     assert image_from(path, tmp_path / "cache", log) == first
     assert len(log) == 1
 
@@ -180,10 +181,7 @@ def test_folder_of_several_kernels(tmp_path: Path) -> None:
 def test_folder_without_a_kernel(tmp_path: Path) -> None:
     folder = tmp_path / "debs"
     folder.mkdir()
-    assert "without a .deb" in refused(folder, tmp_path)
-    (folder / "arch/x86/boot").mkdir(parents=True)
-    (folder / "arch/x86/boot/bzImage").touch()
-    assert f"build tree: give {folder}/arch/x86/boot/bzImage" in refused(folder, tmp_path)
+    assert "a folder without a .deb or .rpm, and no build tree" in refused(folder, tmp_path)
     deb(folder, "bash", {}, [])
     assert "no kernel package among its .debs (bash)" in refused(folder, tmp_path)
 
@@ -194,8 +192,8 @@ def test_package_with_two_kernels(tmp_path: Path) -> None:
 
 
 def test_other_architecture(tmp_path: Path) -> None:
-    path = deb(tmp_path, IMAGE, OLD, architecture="arm64")
-    assert "a package for arm64; only amd64 kernels" in refused(path, tmp_path)
+    path = deb(tmp_path, IMAGE, OLD, architecture="riscv64")
+    assert "a package for riscv64; only amd64, arm64 kernels" in refused(path, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +225,7 @@ def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(deb_module, "extract_kernel", fail)
+    monkeypatch.setattr(formats, "extract_kernel", fail)
     with pytest.raises(HostUnfit, match=f"no space left.*{tmp_path}/cache/unpacked"):
         image_from(deb(tmp_path, IMAGE, OLD), tmp_path / "cache", Log())
 
@@ -254,3 +252,25 @@ def test_documentation_package_is_no_part() -> None:
     # Debian 6.18: all in linux-image, and a linux-base that the mirror may have dropped.
     assert other_parts(IMAGE, ["kmod", f"linux-base-{RELEASE}"]) == []
     assert pointed_to(IMAGE, ["kmod", f"linux-base-{RELEASE}"]) is None
+
+
+@pytest.mark.parametrize(
+    ("package", "architecture", "flavour"),
+    [
+        (IMAGE, X86_64, "cloud"),
+        ("linux-image-6.12.118+deb13-amd64", X86_64, "amd64"),
+        ("linux-binary-7.3.4+deb13-amd64", X86_64, "amd64"),
+        ("linux-image-6.1.0-57-rt-amd64", X86_64, "rt"),
+        ("linux-image-6.12.118+deb13-arm64", AARCH64, "arm64"),
+        ("linux-image-6.12.118+deb13-cloud-arm64", AARCH64, "cloud"),
+        ("linux-image-6.12.118+deb13-arm64-16k", AARCH64, None),
+        ("linux-image-6.12.118+deb13-arm64", X86_64, None),
+        ("linux-image-6.12.118+deb13-amd64-unsigned", X86_64, None),
+        ("linux-image-6.12.118+deb13-amd64-dbg", X86_64, None),
+        ("linux-image-amd64", X86_64, None),
+        ("linux-image-rt-amd64", X86_64, None),
+        ("linux-headers-6.12.118+deb13-amd64", X86_64, None),
+    ],
+)
+def test_flavours(package: str, architecture: Architecture, flavour: str | None) -> None:
+    assert flavour_of(package, architecture) == flavour

@@ -13,8 +13,8 @@ import pytest
 from test_kernel_deb import Log
 
 from pytest_napi.errors import HostUnfit, KernelUnusable
-from pytest_napi.kernel import apt, debian
-from pytest_napi.kernel.architecture import X86_64
+from pytest_napi.kernel import apt, debian, fetcher, offers
+from pytest_napi.kernel.architecture import AARCH64, X86_64
 from samples import bzimage, deb
 
 CLOUD = "cloud-amd64"
@@ -48,6 +48,13 @@ INDEX = "".join(
         stanza(f"linux-image-6.12-{CLOUD}", "6.12.117-9", f"linux-image-6.12.117+deb13-{CLOUD}"),
         stanza(f"linux-image-6.12.117+deb13-{CLOUD}-dbg", "6.12.117-9"),
         stanza("linux-image-6.12.117+deb13-amd64", "6.12.117-9"),
+        stanza("linux-image-6.12.117+deb13-amd64-unsigned", "6.12.117-9"),
+        stanza("linux-image-6.12.118+deb13-rt-amd64", "6.12.118-1"),
+        stanza("linux-image-amd64", "6.12.117-9", "linux-image-6.12.117+deb13-amd64"),
+        stanza("linux-source-6.12", "6.12.117-1"),
+        stanza("linux-source-6.12", "6.12.118-1~deb13u1"),
+        stanza("linux-source-7.3", "7.3.4-1~bpo13+1"),
+        stanza("linux-source", "7.3.4-9", "linux-source-7.3"),
         parts("6.19.14+deb13", "6.19.14-1", "binary"),
         parts("7.3.4+deb13", "7.3.4-1~bpo13+1", "base", "binary", "modules"),
     ]
@@ -55,7 +62,7 @@ INDEX = "".join(
 
 
 def test_offers_are_whole_kernels_newest_first() -> None:
-    found = debian.offers(INDEX, X86_64)
+    found = offers.kernels(INDEX, X86_64, "cloud")
     assert [offer.version for offer in found] == [
         "7.3.4-1~bpo13+1",
         "6.19.14-1",
@@ -89,14 +96,14 @@ def test_offers_are_whole_kernels_newest_first() -> None:
     ],
 )
 def test_versions_match_by_components(wanted: str, version: str | None) -> None:
-    found = debian.offers(INDEX, X86_64)
-    numbers = debian.components(wanted)
-    first = next((offer.version for offer in found if debian.matches(offer, numbers)), None)
+    found = offers.kernels(INDEX, X86_64, "cloud")
+    numbers = offers.components(wanted)
+    first = next((offer.version for offer in found if offers.matches(offer, numbers)), None)
     assert first == version
 
 
 def test_list_for_messages_has_the_newest_of_each_series() -> None:
-    found = debian.newest_of_each_series(debian.offers(INDEX, X86_64))
+    found = offers.newest_of_each_series(offers.kernels(INDEX, X86_64, "cloud"))
     assert found == ["6.1.192", "6.12.117", "7.3.4"]
 
 
@@ -105,6 +112,7 @@ class FakeApt:
 
     index = INDEX
     reachable = True
+    has_source = True
     calls: list[str] = []  # noqa: RUF012 - set anew by the fixture
 
     def __init__(self, folder: Path, architecture: object) -> None:
@@ -121,15 +129,21 @@ class FakeApt:
         return [name for name in names if name.startswith(prefix)]
 
     def show(self, names: Sequence[str]) -> str:
-        return self.index
+        stanzas = self.index.split("\n\n")
+        wanted = {f"Package: {name}" for name in names}
+        return "\n\n".join(text for text in stanzas if text.split("\n", 1)[0] in wanted)
 
     @contextmanager
     def download(self, packages: Mapping[str, str]) -> Iterator[list[Path]]:
         self.calls.append("download")
         if not self.reachable:
             raise HostUnfit("apt-get download: no network")
-        release = next(iter(packages)).split("-", 2)[2]
+        name = next(iter(packages))
+        release = name.split("-", 2)[2]
         with_kernel = {f"./boot/vmlinuz-{release}": bzimage(release)}
+        if name.startswith("linux-source-"):
+            tarball = {f"./usr/src/{name}.tar.xz": name.encode(), "./usr/src/x.patch.xz": b""}
+            with_kernel = tarball if self.has_source else {}
         folder = self.folder / "downloads"
         debs = [deb(folder, name, with_kernel if i == 0 else {}) for i, name in enumerate(packages)]
         yield debs
@@ -141,12 +155,13 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> type[FakeApt]:
     monkeypatch.setattr(FakeApt, "calls", [])
     monkeypatch.setattr(FakeApt, "index", INDEX)
     monkeypatch.setattr(FakeApt, "reachable", True)
-    monkeypatch.setattr(debian, "Apt", FakeApt)
+    monkeypatch.setattr(FakeApt, "has_source", True)
+    monkeypatch.setattr(fetcher, "Apt", FakeApt)
     return FakeApt
 
 
 def fetch(version: str, cache: Path, log: Log | None = None) -> str:
-    fetched = debian.fetch(version, X86_64, cache, log if log is not None else Log())
+    fetched = debian.fetch_kernel(f"debian:{version}", cache, log if log is not None else Log())
     assert fetched.image.exists()
     return fetched.package
 
@@ -250,9 +265,9 @@ def test_incomplete_kernel_is_explained(tmp_path: Path) -> None:
         fetch("6.19", tmp_path)
 
 
-@pytest.mark.parametrize("version", ["", "x", "6.", "6.12:arm64", "../6", "6.12-1", "6.12\n"])
+@pytest.mark.parametrize("version", ["", "x", "6.", ":arm64", "../6", "6.12-1", "6.12\n", "@rt"])
 def test_what_is_no_version(tmp_path: Path, version: str, mirror: type[FakeApt]) -> None:
-    with pytest.raises(KernelUnusable, match="not a version; give one like debian:6"):
+    with pytest.raises(KernelUnusable, match=r"is no version; give one like debian:6\.12"):
         fetch(version, tmp_path)
     assert mirror.calls == []
 
@@ -262,6 +277,135 @@ def test_damaged_memo_is_no_error(tmp_path: Path, text: str) -> None:
     fetch("6.12", tmp_path)
     (tmp_path / "debian/amd64/answers/6.12").write_text(text)
     assert fetch("6.12", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("version", "package"),
+    [
+        ("6.12@cloud", f"linux-image-6.12.117+deb13-{CLOUD} 6.12.117-1"),
+        ("6.12:amd64", f"linux-image-6.12.117+deb13-{CLOUD} 6.12.117-1"),
+        ("6.12@amd64", "linux-image-6.12.117+deb13-amd64 6.12.117-9"),
+        ("6.12:amd64@rt", "linux-image-6.12.118+deb13-rt-amd64 6.12.118-1"),
+    ],
+)
+def test_flavour(tmp_path: Path, version: str, package: str) -> None:
+    assert fetch(version, tmp_path) == package
+
+
+def test_each_flavour_has_its_own_answer(tmp_path: Path, mirror: type[FakeApt]) -> None:
+    first = [fetch(version, tmp_path) for version in ("6.12", "6.12@amd64", "6.12@rt")]
+    answers = tmp_path / "debian/amd64/answers"
+    assert sorted(memo.name for memo in answers.iterdir()) == ["6.12", "6.12@amd64", "6.12@rt"]
+    mirror.calls.clear()
+    again = [fetch(version, tmp_path) for version in ("6.12:amd64@cloud", "6.12@amd64", "6.12@rt")]
+    assert again == first
+    assert mirror.calls == []
+
+
+def test_another_architecture_has_its_own_lists(tmp_path: Path, mirror: type[FakeApt]) -> None:
+    fetch("6.12", tmp_path)
+    mirror.index = stanza("linux-image-6.12.118+deb13-cloud-arm64", "6.12.118-1")
+    package = "linux-image-6.12.118+deb13-cloud-arm64 6.12.118-1"
+    assert fetch("6.12:arm64", tmp_path) == package
+    assert (tmp_path / "debian/arm64/answers/6.12").exists()
+    assert debian.parse("debian:6.12:arm64@arm64") == debian.Wanted("6.12", AARCH64, "arm64")
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        ("6.12:mips", "no architecture 'mips'; give one of amd64, arm64"),
+        ("6.12:", "no architecture ''; give one of amd64, arm64"),
+        ("6.12:x86_64", "no architecture 'x86_64'; give one of amd64, arm64"),
+        ("6.12@fast", "no flavour 'fast' for amd64; give one of cloud, amd64, rt"),
+        ("6.12@", "no flavour '' for amd64; give one of cloud, amd64, rt"),
+        ("6.12:arm64@amd64", "no flavour 'amd64' for arm64; give one of cloud, arm64, rt"),
+        ("6.12@rt:arm64", "no flavour 'rt:arm64' for amd64; give one of cloud, amd64, rt"),
+    ],
+)
+def test_what_is_no_architecture_or_flavour(
+    tmp_path: Path, version: str, message: str, mirror: type[FakeApt]
+) -> None:
+    with pytest.raises(KernelUnusable) as caught:
+        fetch(version, tmp_path)
+    form = "debian:VERSION[:ARCH][@FLAVOUR]"
+    assert str(caught.value) == f"debian:{version}: {message} ({form})"
+    assert mirror.calls == []
+
+
+def test_flavour_that_a_version_lacks(tmp_path: Path) -> None:
+    with pytest.raises(KernelUnusable) as caught:
+        fetch("6.1@rt", tmp_path)
+    assert str(caught.value) == "debian:6.1@rt: no such rt-amd64 kernel; there are: 6.12.118"
+
+
+def source(version: str, cache: Path, log: Log | None = None) -> debian.FetchedSource:
+    return debian.fetch_source(version, cache, log if log is not None else Log())
+
+
+@pytest.mark.parametrize("version", ["6.12", "6.12.118", "6"])
+def test_source(tmp_path: Path, version: str, mirror: type[FakeApt]) -> None:
+    fetched = source(version, tmp_path)
+    place = "sources/linux-source-6.12_6.12.118-1~deb13u1/linux-source-6.12.tar.xz"
+    assert fetched == debian.FetchedSource(tmp_path / place, "linux-source-6.12 6.12.118-1~deb13u1")
+    assert fetched.tarball.read_bytes() == b"linux-source-6.12"
+    assert mirror.calls == ["update", "download"]
+    mirror.calls.clear()
+    assert source(version, tmp_path) == fetched
+    assert mirror.calls == []
+
+
+def test_source_and_kernel_share_the_index(tmp_path: Path, mirror: type[FakeApt]) -> None:
+    fetch("6.12", tmp_path)
+    source("6.12", tmp_path)
+    assert fetch("6.12", tmp_path) == f"linux-image-6.12.117+deb13-{CLOUD} 6.12.117-1"
+    assert mirror.calls == ["update", "download", "download"]
+
+
+def test_source_is_used_offline(tmp_path: Path, mirror: type[FakeApt]) -> None:
+    fetched = source("6.12", tmp_path)
+    grow_old(tmp_path)
+    mirror.reachable = False
+    log = Log()
+    assert source("6.12", tmp_path, log) == fetched
+    assert "no network" in " ".join(log)
+
+
+def test_new_source_is_kept_beside_the_old(tmp_path: Path, mirror: type[FakeApt]) -> None:
+    old = source("6.12", tmp_path)
+    grow_old(tmp_path)
+    mirror.index = stanza("linux-source-6.12", "6.12.119-1") + INDEX
+    new = source("6.12", tmp_path)
+    assert new.package == "linux-source-6.12 6.12.119-1"
+    assert old.tarball.exists()
+
+
+def test_source_that_was_cut_is_mended(tmp_path: Path, mirror: type[FakeApt]) -> None:
+    fetched = source("6.12", tmp_path)
+    os.truncate(fetched.tarball, 3)
+    assert source("6.12", tmp_path) == fetched
+    assert fetched.tarball.read_bytes() == b"linux-source-6.12"
+
+
+def test_unknown_source_lists_what_there_is(tmp_path: Path) -> None:
+    with pytest.raises(KernelUnusable) as caught:
+        source("6.13", tmp_path)
+    message = "debian:6.13: no such kernel source; there are: 6.12.118, 7.3.4"
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("version", ["", "6.12@rt", "6.12:arm64", "../x"])
+def test_source_of_no_version(tmp_path: Path, version: str) -> None:
+    with pytest.raises(KernelUnusable, match="is no version; give one like"):
+        source(version, tmp_path)
+
+
+def test_package_without_a_source(tmp_path: Path, mirror: type[FakeApt]) -> None:
+    mirror.has_source = False
+    with pytest.raises(
+        KernelUnusable, match=r"there is no source in linux-source-6\.12 6\.12\.118"
+    ):
+        source("6.12", tmp_path)
 
 
 def test_no_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

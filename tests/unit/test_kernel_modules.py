@@ -11,7 +11,7 @@ import pytest
 from test_kernel_image import raw
 
 from pytest_napi.errors import KernelUnusable
-from pytest_napi.kernel.modules import ModuleTree
+from pytest_napi.kernel.modules import ModuleTree, built
 from samples import module
 
 
@@ -97,6 +97,37 @@ def test_damaged_module_is_named(tree: Path, file: str, data: bytes) -> None:
 
 def test_absent_tree_is_empty(tmp_path: Path) -> None:
     assert names(tmp_path / "absent", "veth") == []
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix"), [("", ".o"), ("", ".ko"), ("kernel/", ".ko")], ids=["6.3", "5.3", "5.2"]
+)
+def test_build_tree(tmp_path: Path, prefix: str, suffix: str) -> None:
+    modules = {
+        "drivers/net/virtio_net": "net_failover",
+        "net/core/failover": "",
+        "drivers/net/net_failover": "failover",
+        "kernel/torture": "",
+    }
+    for place, depends in modules.items():
+        path = tmp_path / f"{place}.ko"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(module(depends=depends))
+    (tmp_path / "net/core/stale.ko").write_bytes(module())
+    listed = "".join(f"{prefix}{place}{suffix}\n" for place in [*modules, "net/unbuilt"])
+    (tmp_path / "modules.order").write_text(listed)
+    (tmp_path / "modules.builtin").write_text("kernel/drivers/virtio/virtio.ko\n")
+    tree = ModuleTree(tmp_path, built)
+    order = [found.name for found in tree.closure(["virtio_net", "torture"])]
+    assert order == ["failover", "net_failover", "virtio_net", "torture"]
+    assert tree.path_of("torture") == tmp_path / "kernel/torture.ko"
+    assert "unbuilt" not in tree
+    assert "stale" not in tree  # of an earlier build
+    assert tree.builtin("virtio")
+
+
+def test_tree_built_without_modules_is_empty(tmp_path: Path) -> None:
+    assert "veth" not in ModuleTree(tmp_path, built)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to compile a module-like object")

@@ -34,7 +34,31 @@ CONFIG_PREEMPT_NONE=y
 # CONFIG_PREEMPT is not set
 # CONFIG_PREEMPT_DYNAMIC is not set
 """
+STATIC_VOLUNTARY = """\
+# CONFIG_PREEMPT_NONE is not set
+CONFIG_PREEMPT_VOLUNTARY=y
+# CONFIG_PREEMPT is not set
+"""
+STATIC_FULL = """\
+# CONFIG_PREEMPT_NONE is not set
+# CONFIG_PREEMPT_VOLUNTARY is not set
+CONFIG_PREEMPT=y
+"""
+STATIC_LAZY_6_18 = """\
+# CONFIG_PREEMPT_NONE is not set
+# CONFIG_PREEMPT_VOLUNTARY is not set
+# CONFIG_PREEMPT is not set
+CONFIG_PREEMPT_LAZY=y
+# CONFIG_PREEMPT_DYNAMIC is not set
+"""
 REAL_TIME_6_1 = "# CONFIG_PREEMPT is not set\nCONFIG_PREEMPT_RT=y\n"
+# Debian's 6.12 flavour "rt": dynamic, whatever its banner says.
+REAL_TIME_DYNAMIC = """\
+# CONFIG_PREEMPT is not set
+CONFIG_PREEMPT_LAZY=y
+CONFIG_PREEMPT_RT=y
+CONFIG_PREEMPT_DYNAMIC=y
+"""
 REAL_TIME_LAZY = "CONFIG_PREEMPT_LAZY=y\nCONFIG_PREEMPT_RT=y\n"
 
 ALL = ["none", "voluntary", "full", "lazy"]
@@ -47,11 +71,15 @@ ALL = ["none", "voluntary", "full", "lazy"]
         (DEBIAN_6_18, DYNAMIC, True, "lazy", ALL),
         (DEBIAN_7_3, DYNAMIC, True, "lazy", ["full", "lazy"]),
         (STATIC_NONE, "#1 SMP date", False, "none", ["none"]),
+        (STATIC_VOLUNTARY, "#1 SMP date", False, "voluntary", ["voluntary"]),
+        (STATIC_FULL, "#1 SMP PREEMPT date", False, "full", ["full"]),
+        (STATIC_LAZY_6_18, "#1 SMP PREEMPT date", False, "lazy", ["lazy"]),
+        (REAL_TIME_DYNAMIC, "#1 SMP PREEMPT_RT date", True, "lazy", ["full", "lazy"]),
         (REAL_TIME_6_1, "#1 SMP PREEMPT_RT date", False, "full", ["full"]),
         (REAL_TIME_LAZY, "#1 SMP PREEMPT_RT date", False, "lazy", ["lazy"]),
         (None, DYNAMIC, True, None, ALL),
         (None, "#1 SMP PREEMPT date", False, None, ["full", "lazy"]),
-        (None, "#1 SMP PREEMPT_RT date", False, "full", ["full"]),
+        (None, "#1 SMP PREEMPT_RT date", False, None, ["full", "lazy"]),
         (None, "#1 SMP date", False, None, ["none", "voluntary"]),
         (None, "", False, None, ALL),
         ("CONFIG_HZ=250\n", "#1 SMP date", False, None, ["none", "voluntary"]),
@@ -68,11 +96,55 @@ def test_prediction(
     assert parameters == ([f"preempt={model}" for model in ALL] if dynamic else [None] * 4)
 
 
-def test_reason_names_kernel_and_models() -> None:
-    reason = preempt.unavailable(kernel(STATIC_NONE, "#1 SMP date"), "full")
-    assert reason == "tested is built for preemption none only"
-    reason = preempt.unavailable(kernel(DEBIAN_7_3, DYNAMIC), "none")
-    assert reason == "tested can be booted with preemption full, lazy only"
+@pytest.mark.parametrize(
+    ("config", "banner", "model", "reason"),
+    [
+        (
+            DEBIAN_7_3,
+            DYNAMIC,
+            "none",
+            "can be booted with preemption full, lazy only (its config has no PREEMPT_NONE)",
+        ),
+        (
+            DEBIAN_6_12,
+            DYNAMIC,
+            "lazy",
+            "can be booted with preemption none, voluntary, full only "
+            "(its config has no PREEMPT_LAZY)",
+        ),
+        (
+            STATIC_NONE,
+            "#1 SMP date",
+            "full",
+            "is built for preemption none only "
+            "(its config has PREEMPT_NONE=y and no PREEMPT_DYNAMIC)",
+        ),
+        (
+            REAL_TIME_6_1,
+            "#1 SMP PREEMPT_RT date",
+            "none",
+            "is built for preemption full only "
+            "(its config has PREEMPT_RT=y and no PREEMPT_DYNAMIC)",
+        ),
+        (
+            None,
+            "#1 SMP PREEMPT date",
+            "none",
+            "is built for preemption full or lazy only (its banner says PREEMPT)",
+        ),
+        (
+            None,
+            "#1 SMP date",
+            "lazy",
+            "is built for preemption none or voluntary only "
+            "(its banner says neither PREEMPT nor PREEMPT_DYNAMIC)",
+        ),
+    ],
+)
+def test_reason_names_models_and_facts(
+    config: str | None, banner: str, model: str, reason: str
+) -> None:
+    assert preempt.unavailable(kernel(config, banner), model) == f"tested {reason}"
 
 
 def test_the_option_knows_every_model() -> None:

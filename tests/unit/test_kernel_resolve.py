@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from __future__ import annotations
 
+import gzip
 import lzma
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from test_kernel_deb import IMAGE, OLD, Log
 
 from pytest_napi.errors import KernelUnusable
-from pytest_napi.kernel import Kernel, debian, parse_spec
+from pytest_napi.kernel import Kernel, debian, host, parse_spec
 from pytest_napi.kernel import resolve as resolve_spec
 from samples import BANNER, CONFIG, RELEASE, bzimage, deb, ikconfig
 
@@ -32,6 +33,22 @@ def test_bare_image(image: Path, tmp_path: Path) -> None:
     assert (kernel.image, kernel.source) == (image, str(image))
     assert (kernel.config, kernel.modules) == (None, None)
     assert {kernel}  # hashable: kernels are parameters of tests
+
+
+def test_gzipped_config_is_read(image: Path, tmp_path: Path) -> None:
+    image.rename(image.with_name(f"vmlinuz-{RELEASE}"))
+    config = tmp_path / "kernels/proc/config.gz"
+    config.parent.mkdir()
+    running = host.HostKernel(image.with_name(f"vmlinuz-{RELEASE}"), (config,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host, "find", lambda: running)
+        config.write_bytes(b"no gzip file")
+        assert resolve("host", tmp_path).config is None
+        config.write_bytes(gzip.compress(CONFIG.encode()))
+        kernel = resolve("host", tmp_path)
+    assert (kernel.label, kernel.source) == (RELEASE, "host")
+    assert kernel.config is not None
+    assert kernel.config.source == str(config)
 
 
 def test_label(image: Path, tmp_path: Path) -> None:
@@ -130,18 +147,22 @@ def test_folder(tmp_path: Path) -> None:
 
 
 def test_debian(image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debian, "fetch", lambda *_: debian.Fetched(image, "linux-image-x 1-1"))
+    fetched = debian.Fetched(image, "linux-image-x 1-1")
+    monkeypatch.setattr(debian, "fetch_kernel", lambda *_: fetched)
     kernel = resolve("debian:6.12", tmp_path)
     assert (kernel.image, kernel.source) == (image, "debian:6.12 (linux-image-x 1-1)")
 
 
 @pytest.mark.parametrize(
-    "value", ["/absent/bzImage", "host", "fedora:40", "x" * 5000, "~nobody9/k"]
+    "value", ["/absent/bzImage", "Host", "fedora:40", "x" * 5000, "~nobody9/k"]
 )
 def test_unknown_form_lists_the_forms(tmp_path: Path, value: str) -> None:
     with pytest.raises(KernelUnusable) as caught:
         resolve(value, tmp_path)
-    forms = "a bzImage, a .deb, a folder of .debs, or debian:VERSION"
+    forms = (
+        "a bzImage, a build tree, a .deb or .rpm, a folder of one kernel's packages, "
+        "debian:VERSION[:ARCH][@FLAVOUR], or host"
+    )
     assert str(caught.value) == f"{value}: does not exist; give {forms}"
 
 
