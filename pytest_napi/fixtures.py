@@ -23,6 +23,7 @@ from pytest_napi.net import load as net_load
 from pytest_napi.net.load import LoadRate, LoadUnsupportedError, ReentryLoad
 from pytest_napi.options import Settings, marked
 from pytest_napi.report.progress import Progress
+from pytest_napi.report.record import LOGGED
 from pytest_napi.run import IDLE_SECONDS, LOADED_SECONDS, GuestTest, Run, Target
 
 RUN = pytest.StashKey[Run]()
@@ -109,7 +110,7 @@ def napi_test(
     finally:
         test.close()
     if splats:  # not seen by the test's own check: logged since its end, or it never began
-        pytest.fail(f"the kernel logged: {splats[0].line}\n{splats[0].excerpt}", pytrace=False)
+        pytest.fail(f"{LOGGED}{splats[0].line}\n{splats[0].excerpt}", pytrace=False)
 
 
 def test_settings(base: Settings, node: pytest.Item) -> Settings:

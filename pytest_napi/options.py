@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 ACCELERATORS = ("auto", "kvm", "tcg")
 MODELS = ("none", "voluntary", "full", "lazy")
 """The preemption models by name; kernel/preempt.py says what each is."""
+FAIL, PASS = "fail", "pass"
+"""What ``--napi-expect`` may say of a kernel."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Settings:
     memory_mib: int = 512
     bounds: Path | None = None
     """None: the bounds that ship with the plugin."""
+    expect: tuple[tuple[str, str], ...] = ()
+    """What each kernel is to do: its label, and FAIL or PASS."""
     results: Path | None = None
     artifacts: Path | None = None
     boot_timeout: float = 60.0
@@ -87,6 +91,18 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _expectations(text: str) -> tuple[tuple[str, str], ...]:
+    expected: dict[str, str] = {}
+    for word in filter(None, map(str.strip, text.split(","))):
+        label, _, what = word.rpartition(":")
+        if not label or what not in (FAIL, PASS):
+            raise ValueError(f"{word!r} is no expectation: write LABEL:{FAIL} or LABEL:{PASS}")
+        if label in expected:
+            raise ValueError(f"{label!r} is given twice")
+        expected[label] = what
+    return tuple(expected.items())
+
+
 @dataclass(frozen=True)
 class Option:
     """One setting and the ways to give it."""
@@ -127,6 +143,13 @@ OPTIONS = (
         marker="memory",
     ),
     Option("bounds", "--napi-bounds", "bounds file (default: the plugin's)", "FILE", _file),
+    Option(
+        "expect",
+        "--napi-expect",
+        "what each labelled kernel is to do: succeed when it does exactly that",
+        "LABEL:fail|pass[,...]",
+        _expectations,
+    ),
     Option("results", "--napi-results", "write all samples as JSON to FILE", "FILE", Path),
     Option(
         "artifacts",
@@ -158,7 +181,7 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         dest="napi_kernel",
         metavar="[LABEL=]SPEC",
-        help="kernel to test: a bzImage, a .deb or a folder of them, debian:VERSION; repeatable",
+        help="kernel to test: an image, a build tree, a package, debian:VERSION, host; repeatable",
     )
     parser.addini("napi_kernel", "kernels to test, one [LABEL=]SPEC a line", type="linelist")
     for option in OPTIONS:

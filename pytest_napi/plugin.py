@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pytest_napi import options
-from pytest_napi.bounds.judge import Outcome
 from pytest_napi.errors import (
     BoundsError,
     GuestLost,
@@ -20,19 +19,11 @@ from pytest_napi.errors import (
 )
 from pytest_napi.fixtures import *  # noqa: F403 - pytest looks for fixtures here
 from pytest_napi.fixtures import PROGRESS, RUN, TEST, Inconclusive, test_settings
+from pytest_napi.gather import Gatherer
+from pytest_napi.report import expect
 from pytest_napi.report.progress import Progress
-from pytest_napi.report.record import (
-    SplatRecord,
-    TestRecord,
-    from_plain,
-    to_plain,
-    write_results,
-)
-from pytest_napi.report.table import reasons, tables
-from pytest_napi.run import GuestTest, Run
-
-INCONCLUSIVE_STATUS = 6
-"""Exit status of a run in which nothing failed, but a verdict could not be given."""
+from pytest_napi.report.record import EITHER, LOGGED, SplatRecord, TestRecord, to_plain
+from pytest_napi.run import Run, Target
 
 # Their message says all there is to say; a traceback would hide it.
 _WITHOUT_TRACEBACK = (BoundsError, GuestLost, HostUnfit, ImageError, KernelUnusable)
@@ -72,6 +63,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             run.prepare()
         except NapiError as error:
             raise pytest.UsageError(_with_detail(error)) from None
+    try:
+        expect.check_labels(dict(run.settings.expect), [kernel.label for kernel in run.kernels])
+    except ValueError as error:
+        raise pytest.UsageError(f"--napi-expect: {error}") from None
 
 
 def _live_writer(config: pytest.Config) -> Any:
@@ -161,38 +156,70 @@ def _fail_on_splats(item: pytest.Item) -> None:
     _show_splats(item, splats)
     if splats:
         kinds = ", ".join(dict.fromkeys(splat.kind for splat in splats))
-        pytest.fail(f"the kernel logged: {kinds}\n{splats[0].line}", pytrace=False)
+        pytest.fail(f"{LOGGED}{kinds}\n{splats[0].line}", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell a lost guest and an inconclusive figure from failures, and attach the records."""
+    """Tell lost guests, inconclusive figures and expected faults from failures; attach records."""
     report = yield
     test = item.stash.get(TEST, None)
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, _WITHOUT_TRACEBACK):
         report.longrepr = _with_detail(error)
+    record = test.record if test is not None else TestRecord(item.nodeid)
+    _note_target(item, record)
+    if test is not None or (record.kernel and not report.passed):
+        _note_outcome(record, report, error)
     if test is None:
+        if record.outcome:  # no guest was booted
+            report.napi_unbooted = to_plain(record)  # type: ignore[attr-defined]
         return report
-    _note_outcome(test, report, error)
+    _hold_against_expectation(record, report, str(error))
     if call.when == "teardown":
-        test.finish(test.record.outcome, test.record.reason)
-        report.napi_record = to_plain(test.record)  # type: ignore[attr-defined]
+        test.finish(record.outcome, record.reason)
+        report.napi_record = to_plain(record)  # type: ignore[attr-defined]
     return report
 
 
-def _note_outcome(test: GuestTest, report: pytest.TestReport, error: BaseException | None) -> None:
+def _note_target(item: pytest.Item, record: TestRecord) -> None:
+    callspec = getattr(item, "callspec", None)
+    target = callspec.params.get("napi_target") if callspec is not None else None
+    if isinstance(target, Target):
+        record.kernel = target.kernel.label
+        record.model = target.id.removeprefix(f"{record.kernel}-")
+        expected = dict(item.config.stash[RUN].settings.expect)
+        record.expected = expect.expected_of(record, expected)
+
+
+def _note_outcome(
+    record: TestRecord, report: pytest.TestReport, error: BaseException | None
+) -> None:
     outcome: str = report.outcome
     if isinstance(error, GuestLost):
         outcome = "lost"
     elif isinstance(error, Inconclusive):
         outcome = "inconclusive"
-    if report.when == "call" or outcome != "passed":
-        test.record.outcome = outcome
-        test.record.reason = str(error) if error is not None else ""
     report.napi_outcome = outcome  # type: ignore[attr-defined]
+    # What a test fails of at its end is no reason beside the one it had before.
+    settled = report.when == "teardown" and (record.outcome == "failed" or record.unexpected_pass)
+    if report.when == "call" or outcome == "lost" or (outcome != "passed" and not settled):
+        record.outcome = outcome
+        record.reason = str(error) if error is not None else ""
+
+
+def _hold_against_expectation(record: TestRecord, report: pytest.TestReport, error: str) -> None:
+    """Report an expected fault as pytest does one of ``@pytest.mark.xfail(strict=True)``."""
+    if report.when == "call" and record.unexpected_pass:
+        report.outcome, report.longrepr = "failed", expect.no_reproduction(record.label)
+    elif report.failed and record.expected in (options.FAIL, EITHER) and record.shows_fault:
+        if error == record.reason:
+            report.outcome = "skipped"
+            report.wasxfail = expect.excuse(record)
+        elif report.when == "teardown" and error.startswith(LOGGED):
+            report.outcome, report.longrepr = "passed", None  # the fault has been reported
 
 
 def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
@@ -203,47 +230,3 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str
     if outcome == "inconclusive":
         return "inconclusive", "I", ("INCONCLUSIVE", {"yellow": True})
     return None
-
-
-class Gatherer:
-    """Gathers the records of all tests, and reports them at the end.
-
-    An object of its own, since a report comes without the config that would lead to the run.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take the record of a finished test; a worker of pytest-xdist sends its reports here."""
-        plain = getattr(report, "napi_record", None)
-        if plain is not None:
-            self._run.records.append(from_plain(plain))
-
-    def _all_records(self) -> list[TestRecord]:
-        for record in self._run.open_records:
-            record.outcome = record.outcome or "interrupted"
-        return [*self._run.records, *self._run.open_records]
-
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the results file; a run without a verdict is no success."""
-        records = self._all_records()
-        path = self._run.settings.results
-        if path is not None and not hasattr(session.config, "workerinput"):
-            try:
-                write_results(path, records)
-            except HostUnfit as error:
-                self._run.say(str(error))
-                session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        undecided = any(record.outcome == Outcome.INCONCLUSIVE for record in records)
-        if undecided and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = INCONCLUSIVE_STATUS
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the table of what was measured, the unfinished included."""
-        records = self._all_records()
-        lines = [*tables(records), *reasons(records)]
-        if lines:
-            terminalreporter.section("napi")
-            for line in lines:
-                terminalreporter.write_line(line)

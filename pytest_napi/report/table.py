@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of the terminal summary."""
+"""The table of the terminal summary, and the alignment of every table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from pytest_napi.measure.series import Series
 from pytest_napi.report.record import Result, TestRecord
@@ -14,8 +14,8 @@ _HEADER = (
     ("kernel", "model", "load", "idle", "", "", "", "loaded", "", "", "", "over", "RCU", "max"),
     ("", "", "1/s", "n", "mean", "p99", "max", "n", "mean", "p99", "max", "1 s", "stalls", "bound"),
 )
-_LEFT = 2
-"""Columns from the left that are aligned left; the rest are figures."""
+_WORDS = (0, 1, len(_HEADER[0]))
+"""The columns that are words: kernel, model and verdict; the rest are figures."""
 
 
 def _time(ns: float) -> str:
@@ -44,14 +44,16 @@ def _row(record: TestRecord, result: Result) -> tuple[str, ...]:
     )
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    columns = range(max(map(len, rows)))
-    widths = [max(len(row[i]) if i < len(row) else 0 for row in rows) for i in columns]
-    last = len(widths) - 1
+def aligned(rows: Sequence[Sequence[str]], words: Container[int]) -> Iterable[str]:
+    """Return a line a row; the columns ``words`` (from 0) are aligned left, the others right.
+
+    The rows are of one length.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
-            cell.ljust(widths[i]) if i < _LEFT or i == last else cell.rjust(widths[i])
-            for i, cell in enumerate(row)
+            cell.ljust(width) if i in words else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
 
@@ -68,7 +70,8 @@ def tables(records: Sequence[TestRecord]) -> list[str]:
             if result.measurement.operation == operation
         ]
         top, bottom = _HEADER
-        lines += [f"{operation}, seconds", *_aligned([(*top, ""), (*bottom, "verdict"), *rows]), ""]
+        table = aligned([(*top, ""), (*bottom, "verdict"), *rows], _WORDS)
+        lines += [f"{operation}, seconds", *table, ""]
     return lines[:-1]
 
 

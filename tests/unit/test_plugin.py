@@ -75,6 +75,15 @@ def test_deselected_tests_want_no_kernel(pytester):
         (["--kernel=x", "--napi-bounds=none.yaml"], "--napi-bounds: none.yaml: no such file"),
         (["--kernel=x", "--napi-boot-timeout=-1"], "--napi-boot-timeout: '-1' is no time"),
         (["--kernel=x", "-o", "napi_cpus=many"], "napi_cpus: 'many' is no number of CPUs"),
+        (["--kernel=x", "--napi-expect=x"], "--napi-expect: 'x' is no expectation: write LABEL:fa"),
+        (["--kernel=x", "--napi-expect=x:good"], "'x:good' is no expectation: write LABEL:fail or"),
+        (["--kernel=x", "--napi-expect=:fail"], "':fail' is no expectation"),
+        (["--kernel=x", "--napi-expect=x:fail,x:pass"], "--napi-expect: 'x' is given twice"),
+        (["--kernel=x", "-o", "napi_expect=x:bad"], "napi_expect: 'x:bad' is no expectation"),
+        (
+            ["--napi-expect=x:fail"],
+            "--napi-expect: no kernel is labelled 'x': there is no --kernel",
+        ),
     ],
 )
 def test_bad_options(refuse, arguments, said):

@@ -11,8 +11,8 @@ PACKAGE = Path(pytest_napi.__file__).parent
 GROUND = ("cache", "closing", "errors", "shipped", "untrusted")
 # Data flows from left to right.
 LINE = ("options", "kernel", "image", "machine", "guest", "net", "measure", "bounds", "report")
-ROOF = ("commands", "fixtures", "plugin", "run", "terminal")
-MAY_IMPORT_PYTEST = ("fixtures", "plugin")
+ROOF = ("commands", "fixtures", "gather", "plugin", "run", "terminal")
+MAY_IMPORT_PYTEST = ("commands", "fixtures", "gather", "plugin")
 
 
 def modules():
