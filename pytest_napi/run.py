@@ -103,6 +103,12 @@ class Run:
         self.kernels = tuple(
             resolve(parse_spec(text), self.cache, self.say) for text in self.settings.kernels
         )
+        for kernel in self.kernels:
+            if kernel.architecture.name not in BOARDS:
+                raise KernelUnusable(
+                    f"{kernel.label} is a kernel for {kernel.architecture.name}: guests can be "
+                    f"{', '.join(BOARDS)} only"
+                )
         board = BOARDS[self.kernels[0].architecture.name]
         self.emulator: Emulator = find_emulator(board)
         find_setpriv()

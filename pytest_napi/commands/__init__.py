@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from pytest_napi.commands import shell
+from pytest_napi.commands import bisect, build, compare, doctor, fetch, shell
 from pytest_napi.errors import NapiError
 
-SUBCOMMANDS = (shell,)
+SUBCOMMANDS = (doctor, fetch, build, shell, compare, bisect)
 """Each has ``add(commands)``, which adds its parser and sets ``run`` to what it does."""
 
 
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for subcommand in SUBCOMMANDS:
         subcommand.add(commands)
     given = parser.parse_args(arguments)
+    before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
     run: Callable[[argparse.Namespace], int] = given.run
     try:
         return run(given)
@@ -31,3 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, _: object) -> None:
+    """End as by an exception, so that nothing is left behind."""
+    sys.exit(128 + number)
