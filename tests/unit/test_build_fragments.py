@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kconfig fragments: read, merged, and held against what came of them."""
 
+import re
+
 import pytest
 
 from pytest_napi.errors import KernelUnusable
@@ -84,6 +86,14 @@ def test_what_did_not_stick_is_told_with_its_cause(fragment, tmp_path):
         f"4: CONFIG_ONLY_ARM=y asked, not set got: {none}",
         f"8: CONFIG_F=m asked, y got: {none}",
     ]
+
+
+def test_what_the_last_fragment_asks_for_is_told_first(fragment, tmp_path):
+    asked = fragments.merge(
+        [fragment("CONFIG_A=y\n", "1"), fragment("CONFIG_B=y\nCONFIG_C=y\n", "2")]
+    )
+    told = fragments.unmet(asked, parse_config("", ""), tmp_path, "x86")
+    assert [re.search("CONFIG_(.)", line)[1] for line in told] == ["B", "C", "A"]
 
 
 def test_the_shipped_fragments_are_well_formed():

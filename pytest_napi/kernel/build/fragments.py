@@ -99,7 +99,8 @@ def text_of(asked: Mapping[str, Asked]) -> str:
 def unmet(asked: Mapping[str, Asked], config: KernelConfig, tree: Path, arch: str) -> list[str]:
     """Return a line for each option that the config does not have as asked, with the likely cause.
 
-    ``tree`` is the source, whose Kconfig files tell; ``arch`` its folder in arch/.
+    The last fragment's come first: those of the ones before are often a consequence.  ``tree`` is
+    the source, whose Kconfig files tell; ``arch`` its folder in arch/.
     """
     wanted = parse_config(text_of(asked), "")
     lost = [
@@ -107,6 +108,8 @@ def unmet(asked: Mapping[str, Asked], config: KernelConfig, tree: Path, arch: st
         for name, option in asked.items()
         if not _same(wanted.value(name), config.value(name))
     ]
+    files = [option.file for option in asked.values()]
+    lost.sort(key=lambda option: -files.index(option.file))
     places = _definitions({option.name for option in lost}, tree, arch) if lost else {}
     return [f"{option.place}: {_verdict(option, config, places)}" for option in lost]
 

@@ -15,7 +15,7 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -34,8 +34,9 @@ _DEBIAN = "debian:"
 _NEEDED = ("Makefile", "Kconfig")  # what every kernel tree has at its top
 
 # What a build in the tree leaves there, by far most of it; "make mrproper" knows the rest.
-_PRODUCTS = (".git", "*.o", "*.ko", "*.a", ".*.cmd", "*.mod", ".tmp_*", "vmlinux", ".config")
+_PRODUCTS = ("*.o", "*.ko", "*.a", ".*.cmd", "*.mod", ".tmp_*", "vmlinux", ".config")
 _PRODUCT_FOLDERS = ("include/config", "include/generated", "arch/*/include/generated")
+_OTHER_FOLDERS = (".git",)
 
 
 @dataclass(frozen=True)
@@ -124,23 +125,24 @@ def _walked(root: Path) -> Iterator[str]:
         here = Path(folder).relative_to(root)
         linked = {name for name in subfolders if Path(folder, name).is_symlink()}
         subfolders[:] = [name for name in subfolders if name not in linked]
-        for kind in (subfolders, files):
-            kind[:] = [name for name in kind if not _is_product(here, name)]
-        yield from (str(here / name) for name in (*files, *linked))
+        subfolders[:] = [
+            name
+            for name in subfolders
+            if not _is_one_of(str(here / name), (*_PRODUCT_FOLDERS, *_OTHER_FOLDERS))
+        ]
+        sources = [name for name in files if not _is_one_of(name, _PRODUCTS)]
+        yield from (str(here / name) for name in (*sources, *linked))
 
 
 def _raise(error: OSError) -> None:
     raise error
 
 
-def _is_product(folder: Path, name: str) -> bool:
-    path = str(folder / name)
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _PRODUCTS) or any(
-        fnmatch.fnmatchcase(path, pattern) for pattern in _PRODUCT_FOLDERS
-    )
+def _is_one_of(path: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
 
 
-def _stamped(root: Path, names: Iterator[str] | list[str]) -> Iterator[tuple[str, str]]:
+def _stamped(root: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield each file that is there with what tells its content from an older one.
 
     The change time is in it: no program can set that back, as a checkout or cp -p do the other.
