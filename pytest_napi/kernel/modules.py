@@ -146,14 +146,6 @@ class ModuleTree:
                 found.setdefault(parts[0], Module(parts[0], file))
         return found
 
-    @cached_property
-    def _builtin(self) -> frozenset[str]:
-        try:
-            lines = (self.root / "modules.builtin").read_text().split()
-        except OSError:
-            return frozenset()
-        return frozenset(parts[0] for line in lines if (parts := _split(line.rpartition("/")[2])))
-
     def __contains__(self, name: object) -> bool:
         """Tell whether a module can be loaded from this tree."""
         return isinstance(name, str) and module_name(name) in self._modules
@@ -161,10 +153,6 @@ class ModuleTree:
     def path_of(self, name: str) -> Path:
         """Return the file of a module that is in the tree; KeyError for another."""
         return self._modules[module_name(name)].path
-
-    def builtin(self, name: str) -> bool:
-        """Tell whether the kernel's build lists a module as built in (False where it is silent)."""
-        return module_name(name) in self._builtin
 
     def closure(self, names: Iterable[str]) -> list[Module]:
         """Return the named modules and all they depend on, in the order in which to load them.

@@ -10,7 +10,6 @@ poll loop, "the loop to be re-entered tens of thousands of times a second").
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 from dataclasses import dataclass
 from types import TracebackType
@@ -75,8 +74,6 @@ class LoadWindow:
     sleeps_per_second: float
     cpus: tuple[int, ...]
     """The CPUs the kthread was seen on."""
-    quiet_seconds: float = 0.0
-    """Longest time within the window without a re-entry being counted."""
 
 
 class LoadRate:
@@ -99,8 +96,6 @@ class LoadRate:
         first, last = ticks[0], ticks[-1]
         seconds = (last.time_ns - first.time_ns) / 1e9
         polls = last.polls - first.polls
-        steps = itertools.pairwise(ticks)
-        idle = [b.time_ns - a.time_ns for a, b in steps if b.reentries == a.reentries]
         return LoadWindow(
             seconds=seconds,
             reentries_per_second=(last.reentries - first.reentries) / seconds,
@@ -108,7 +103,6 @@ class LoadRate:
             busy=(last.runtime_ns - first.runtime_ns) / 1e9 / seconds,
             sleeps_per_second=(last.voluntary - first.voluntary) / seconds,
             cpus=tuple(sorted({tick.cpu for tick in ticks})),
-            quiet_seconds=max(idle, default=0) / 1e9,
         )
 
 

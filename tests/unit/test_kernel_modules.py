@@ -26,7 +26,6 @@ def tree(tmp_path: Path) -> Path:
     (virtio / "virtio-ring.ko").write_bytes(module(depends=""))
     (virtio / "virtio.ko").write_bytes(module(depends="virtio_ring"))
     (tmp_path / "kernel/README.ko.txt").write_text("no module")
-    (tmp_path / "modules.builtin").write_text("kernel/drivers/virtio/virtio-pci.ko\n")
     return tmp_path
 
 
@@ -43,15 +42,12 @@ def test_what_is_not_in_the_tree_is_left_out(tree: Path) -> None:
     assert names(tree, "veth", "virtio_pci", "virtio") == ["virtio_ring", "virtio"]
 
 
-def test_in_and_builtin(tree: Path) -> None:
+def test_in(tree: Path) -> None:
     modules = ModuleTree(tree)
     assert "virtio_ring" in modules
     assert "virtio-ring" in modules
     assert "virtio_pci" not in modules
     assert "README" not in modules
-    assert modules.builtin("virtio-pci")
-    assert not modules.builtin("virtio")
-    assert not ModuleTree(tree / "kernel").builtin("virtio_pci")
 
 
 def test_read_decompresses(tree: Path) -> None:
@@ -116,14 +112,12 @@ def test_build_tree(tmp_path: Path, prefix: str, suffix: str) -> None:
     (tmp_path / "net/core/stale.ko").write_bytes(module())
     listed = "".join(f"{prefix}{place}{suffix}\n" for place in [*modules, "net/unbuilt"])
     (tmp_path / "modules.order").write_text(listed)
-    (tmp_path / "modules.builtin").write_text("kernel/drivers/virtio/virtio.ko\n")
     tree = ModuleTree(tmp_path, built)
     order = [found.name for found in tree.closure(["virtio_net", "torture"])]
     assert order == ["failover", "net_failover", "virtio_net", "torture"]
     assert tree.path_of("torture") == tmp_path / "kernel/torture.ko"
     assert "unbuilt" not in tree
     assert "stale" not in tree  # of an earlier build
-    assert tree.builtin("virtio")
 
 
 def test_tree_built_without_modules_is_empty(tmp_path: Path) -> None:
