@@ -30,7 +30,7 @@ _END_SECONDS = 10.0
 _STEP = re.compile(r"  [A-Z][A-Z0-9_]*(?: \[[A-Z]+\])? +(\S+)")
 _ERROR = re.compile(
     r"(?i:\berror:)|undefined reference to|multiple definition of|: syntax error"
-    r"|\*\*\* (?!\[|wait)|:\d+: (?:unknown|invalid|recursive)"
+    r"|\*\*\* (?!\[|Waiting)|:\d+: (?:unknown|invalid|recursive)"
 )
 _STOPPED = re.compile(r"\*\*\* \[")  # make's own "*** [file:line: target] Error 1"
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")

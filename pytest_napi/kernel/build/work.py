@@ -22,7 +22,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,22 +111,11 @@ class Work:
             # make takes the object of a source that is gone for up to date.
             _remove((self.object / path).with_suffix(".o"))
 
-    def _start_over(self) -> None:
-        shutil.rmtree(self.source, ignore_errors=True)
-        shutil.rmtree(self.object, ignore_errors=True)
-
     def _link(self, source: Source, progress: Callable[[str], None]) -> bool:
         """Fill source/ with links to a tree that never changes; False if that was done before."""
         if (self.folder / "synced").exists():
             return False
-        self._start_over()
-        progress(f"copying {source.name}")
-        for folder, subfolders, files in os.walk(source.root):
-            target = self.source / Path(folder).relative_to(source.root)
-            target.mkdir()
-            links = [name for name in subfolders if Path(folder, name).is_symlink()]
-            for name in (*files, *links):
-                _link_or_copy(Path(folder, name), target / name)
+        self._start_over(source, _tree_files(source.root), _link_or_copy, progress)
         return True
 
     def _sync(
@@ -139,9 +128,9 @@ class Work:
         """Bring source/ to the state of a folder, save what patches touch; tell if it differed."""
         text = store.read_text(self.folder / "synced")
         if text is None:
-            self._start_over()
-            progress(f"copying {source.name}")
-        synced: dict[str, str] = json.loads(text or "{}")
+            self._start_over(source, files, _copy, progress)
+            return True
+        synced: dict[str, str] = json.loads(text)
         gone = synced.keys() - files.keys()
         changed = [path for path, stamp in files.items() if synced.get(path) != stamp]
         for path in (*gone, *changed):
@@ -149,14 +138,49 @@ class Work:
                 self._settle(_own(source, path), path)
         return bool(gone or changed)
 
+    def _start_over(
+        self,
+        source: Source,
+        files: Iterable[str],
+        place: Callable[[str, str], None],
+        progress: Callable[[str], None],
+    ) -> None:
+        """Make source/ anew, with ``place`` for each file; strings, since there are 80 000."""
+        shutil.rmtree(self.source, ignore_errors=True)
+        shutil.rmtree(self.object, ignore_errors=True)
+        progress(f"copying {source.name}")
+        made = set()
+        for file in files:
+            folder = file.rpartition("/")[0]
+            if folder not in made:
+                (self.source / folder).mkdir(parents=True, exist_ok=True)
+                made.add(folder)
+            place(f"{source.root}/{file}", f"{self.source}/{file}")
 
-def _link_or_copy(file: Path, target: Path) -> None:
+
+def _tree_files(root: Path) -> Iterator[str]:
+    for folder, subfolders, files in os.walk(root):
+        inside = folder.removeprefix(str(root)).lstrip("/")
+        links = [name for name in subfolders if Path(folder, name).is_symlink()]
+        yield from (f"{inside}/{name}".lstrip("/") for name in (*files, *links))
+
+
+def _link_or_copy(file: str, target: str) -> None:
     try:
         os.link(file, target, follow_symlinks=False)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         shutil.copy2(file, target, follow_symlinks=False)  # a file system without hard links
+
+
+def _copy(file: str, target: str) -> None:
+    try:
+        shutil.copy(file, target, follow_symlinks=False)  # with a time of now
+    except OSError as error:
+        if error.filename != file or error.filename2 is not None:
+            raise
+        raise KernelUnusable(f"{file}: cannot read it: {error.strerror}") from None
 
 
 def _present(file: Path) -> Path | None:
