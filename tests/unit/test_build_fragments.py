@@ -96,6 +96,14 @@ def test_what_the_last_fragment_asks_for_is_told_first(fragment, tmp_path):
     assert [re.search("CONFIG_(.)", line)[1] for line in told] == ["B", "C", "A"]
 
 
+def test_an_option_for_another_version_is_left_out_where_the_tree_has_none(fragment, tmp_path):
+    (tmp_path / "Kconfig").write_text('config HERE\n\tbool "a"\n')
+    every = fragment("CONFIG_GONE=y\nCONFIG_HERE=y\n", "1")
+    asked = fragments.merge([every, fragment("CONFIG_MINE=y\n", "2")])
+    told = fragments.unmet(asked, parse_config("", ""), tmp_path, "x86", any_version=every)
+    assert [re.search("CONFIG_([A-Z]+)", line)[1] for line in told] == ["MINE", "HERE"]
+
+
 def test_the_shipped_fragments_are_well_formed():
     for path in GUEST_CONFIG.parent.glob("*.config"):
         assert fragments.read_fragment(path)

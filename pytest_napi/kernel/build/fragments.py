@@ -96,11 +96,18 @@ def text_of(asked: Mapping[str, Asked]) -> str:
     return "".join(f"{option.line}\n" for option in asked.values())
 
 
-def unmet(asked: Mapping[str, Asked], config: KernelConfig, tree: Path, arch: str) -> list[str]:
+def unmet(
+    asked: Mapping[str, Asked],
+    config: KernelConfig,
+    tree: Path,
+    arch: str,
+    any_version: Path | None = None,
+) -> list[str]:
     """Return a line for each option that the config does not have as asked, with the likely cause.
 
     The last fragment's come first: those of the ones before are often a consequence.  ``tree`` is
-    the source, whose Kconfig files tell; ``arch`` its folder in arch/.
+    the source, whose Kconfig files tell; ``arch`` its folder in arch/.  ``any_version`` is a
+    fragment for kernels of all versions: an option of it that the tree does not have is left out.
     """
     wanted = parse_config(text_of(asked), "")
     lost = [
@@ -111,7 +118,11 @@ def unmet(asked: Mapping[str, Asked], config: KernelConfig, tree: Path, arch: st
     files = [option.file for option in asked.values()]
     lost.sort(key=lambda option: -files.index(option.file))
     places = _definitions({option.name for option in lost}, tree, arch) if lost else {}
-    return [f"{option.place}: {_verdict(option, config, places)}" for option in lost]
+    return [
+        f"{option.place}: {_verdict(option, config, places)}"
+        for option in lost
+        if option.name in places or option.file != any_version
+    ]
 
 
 def _same(wanted: str, got: str) -> bool:
