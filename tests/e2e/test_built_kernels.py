@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a debug kernel complains of fails the test during which it did."""
+"""Kernels that take a quarter of an hour to build: a debug kernel, and the newest there is."""
 
 import os
 
 import pytest
 
 from cli import PROJECT, built
+from runs import SELFTESTS
 
 pytestmark = pytest.mark.skipif(
-    not os.environ.get("NAPI_TEST_FULL"), reason="builds a debug kernel: NAPI_TEST_FULL is not set"
+    not os.environ.get("NAPI_TEST_FULL"), reason="builds kernels: NAPI_TEST_FULL is not set"
 )
 
 # The patch of the kernel below makes writing 1 sleep in atomic context, and 0 invert two locks.
@@ -42,3 +43,11 @@ def test_a_debug_kernels_complaints_fail_their_tests(napi, tmp_path):
     assert splats == {sleep: {"atomic_sleep"}, inversion: {"lockdep"}, nothing: set()}
     assert "possible circular locking dependency detected" in run.out
     assert "sleeping function called from invalid context" in run.out
+
+
+def test_the_newest_source_keeps_the_bound(napi, tmp_path):
+    image = tmp_path / "lazy.img"
+    built("debian:7", image, configs=["preempt-lazy.config"])
+    run = napi(f"--kernel=built={image}", str(SELFTESTS / "test_netdev_deletion.py"))
+    assert run.status == 0
+    assert run.outcomes() == {"built-lazy": "passed"}
