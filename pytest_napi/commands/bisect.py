@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_napi.cache import cache_folder
+from pytest_napi.commands.build import add_inputs
 from pytest_napi.errors import HostUnfit, NapiError
 from pytest_napi.kernel.build import build
 from pytest_napi.options import Settings
@@ -61,9 +62,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="look for the commit that mended a fault: exit status 0 where it shows, 1 where not",
     )
     step.add_argument("--source", default=".", metavar="FOLDER", help="the source tree (.)")
-    step.add_argument("--config", action="append", default=[], type=Path, metavar="FILE")
-    step.add_argument("--patch", action="append", default=[], type=Path, metavar="FILE")
-    step.add_argument("--base", default="allnoconfig", metavar="TARGET")
+    add_inputs(step)
     step.add_argument(
         "--build-command",
         metavar="COMMAND",

@@ -30,28 +30,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description=_DESCRIPTION,
     )
     build.add_argument("source", metavar="SOURCE")
-    build.add_argument(
-        "--config",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="a Kconfig fragment; of several the later wins, and each option must stick",
-    )
-    build.add_argument(
-        "--patch",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="a diff, a patch mail, or a mailbox of them; applied in order",
-    )
-    build.add_argument(
-        "--base",
-        default=BASE,
-        metavar="TARGET",
-        help="make's config target to start from (%(default)s)",
-    )
+    add_inputs(build)
     build.add_argument(
         "-o",
         "--output",
@@ -63,6 +42,32 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "-j", "--jobs", type=_count, metavar="N", help="compilers at a time (default: one a CPU)"
     )
     build.set_defaults(run=_build)
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options for what goes into a build beside its source."""
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a Kconfig fragment; of several the later wins, and each option must stick",
+    )
+    parser.add_argument(
+        "--patch",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a diff, a patch mail, or a mailbox of them; applied in order",
+    )
+    parser.add_argument(
+        "--base",
+        default=BASE,
+        metavar="TARGET",
+        help="make's config target to start from (%(default)s)",
+    )
 
 
 def _count(text: str) -> int:
