@@ -131,6 +131,7 @@ class ReentryLoad:
         self._ready: Event = {}
         self._running = threading.Event()
         self._ended = threading.Event()
+        self._at_work = False
         self._error: BaseException | None = None
 
     @property
@@ -155,6 +156,8 @@ class ReentryLoad:
         self._thread.start()
         if not self._running.wait(_START_SECONDS):
             self._error = NapiError(f"the load did not start within {_START_SECONDS:.0f} s")
+        elif self._error is None and not self._at_work:
+            self._error = NapiError("the load ended before its kthread was seen at work")
         if self._error is not None:
             self._stream.close()
             raise self._error
@@ -185,8 +188,10 @@ class ReentryLoad:
             self._ready = event
         elif event.get("event") in ("tick", "end"):
             self._ticks.append(msgspec.convert(event, Tick))
-            moving = self._ticks[-1].reentries > self._ticks[0].reentries
+            # Polls, not re-entries: a load whose polls use up their budget runs, and is too weak.
+            moving = self._ticks[-1].polls > self._ticks[0].polls
             if moving and self._ticks[-1].cpu == self.cpu:
+                self._at_work = True
                 self._running.set()
 
     def stop(self) -> None:

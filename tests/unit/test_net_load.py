@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-from pytest_napi.net.load import LoadRate, Tick
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_napi.errors import NapiError
+from pytest_napi.net import load as module
+from pytest_napi.net.load import LoadRate, ReentryLoad, Tick
 
 TENTH = 10**8
 
@@ -41,3 +47,48 @@ def test_a_load_that_stood_still_is_seen():
 def test_no_window_without_ticks():
     assert LoadRate(()).window(0, 10**9) is None
     assert LoadRate(ticks(5)).window(10**10, 2 * 10**10) is None
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """A load whose program prints the given counts of polls, a tick each, and ends."""
+
+    def make(*polls):
+        class Stream:
+            def __init__(self, guest, argv):
+                pass
+
+            def events(self, timeout, every):
+                for i, count in enumerate(polls):
+                    tick = Tick(i * TENTH, count, 0, 0, 0, 0, 0, 0)
+                    names = ("time_ns", "polls", "reentries", "work", "runtime_ns", "voluntary")
+                    names += ("nonvoluntary", "cpu")
+                    yield {"event": "tick", **{name: getattr(tick, name) for name in names}}
+
+            def check(self, unsupported):
+                pass
+
+            def end_input(self):
+                pass
+
+            close = end_input
+
+        monkeypatch.setattr(module, "EventStream", Stream)
+        run = SimpleNamespace(run=lambda argv, check: None)
+        booted = SimpleNamespace(
+            config=SimpleNamespace(cpus=2), guest=run, guest_now_ns=lambda: 10**12
+        )
+        return ReentryLoad(booted)
+
+    return make
+
+
+def test_a_load_without_re_entries_runs_and_is_weak(load):
+    with load(0, 700, 1400) as running:
+        pass
+    assert running.rate.window(0, 2 * TENTH).reentries_per_second == 0
+
+
+def test_a_load_that_ended_before_it_worked_is_an_error(load):
+    with pytest.raises(NapiError, match="ended before its kthread was seen at work"), load(0, 0):
+        pass
