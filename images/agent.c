@@ -23,6 +23,7 @@
 #include "clock.h"
 #include "log.h"
 #include "process.h"
+#include "wake.h"
 
 #define PING_SIZE	8
 
@@ -39,6 +40,7 @@ struct agent {
 	struct channel channel;
 	cpu_set_t home_cpus;		/* the CPUs of programs */
 	int signals;			/* signalfd */
+	bool alone;			/* PID 1 */
 
 	struct process *processes;
 	size_t process_count;
@@ -116,6 +118,18 @@ static void handle_ping(struct agent *agent, const unsigned char *payload)
 	channel_send(&agent->channel, WIRE_PONG, 0, answer, sizeof(answer));
 }
 
+static void handle_wake(struct agent *agent, const unsigned char *payload)
+{
+	uint64_t realtime_ns;
+
+	memcpy(&realtime_ns, payload, sizeof(realtime_ns));
+	/* As an ordinary program on somebody's machine it has no business with the clock. */
+	if (agent->alone)
+		wake(le64toh(realtime_ns), payload + sizeof(realtime_ns));
+	channel_restart(&agent->channel);
+	send_hello(agent);
+}
+
 /* A frame for a program that the host does not yet know to be over is no error. */
 static void handle_frame(void *context, const struct wire_header *header,
 			 const unsigned char *payload)
@@ -146,6 +160,11 @@ static void handle_frame(void *context, const struct wire_header *header,
 			break;
 		if (process)
 			process_signal(process, word);
+		return;
+	case WIRE_WAKE:
+		if (header->length != sizeof(uint64_t) + WIRE_SEED_SIZE)
+			break;
+		handle_wake(agent, payload);
 		return;
 	case WIRE_RESIZE:
 		if (header->length != sizeof(word))
@@ -344,6 +363,7 @@ void agent_serve(int fd, bool tty, bool alone)
 	static struct agent agent;	/* too large for the stack */
 	sigset_t signals;
 
+	agent.alone = alone;
 	sched_getaffinity(0, sizeof(agent.home_cpus), &agent.home_cpus);
 	if (alone)
 		pin_to_last_cpu(&agent.home_cpus);

@@ -33,6 +33,11 @@ void channel_init(struct channel *channel, int fd, bool tty)
 	channel->out_limit = tty ? OUT_LIMIT_TTY : OUT_LIMIT;
 }
 
+void channel_restart(struct channel *channel)
+{
+	channel->unacknowledged = 0;
+}
+
 static size_t pending(const struct channel *channel)
 {
 	return channel->out_end - channel->out_start;

@@ -31,6 +31,9 @@ typedef void (*frame_handler)(void *context, const struct wire_header *header,
 /* fd is nonblocking; tty says that it is a serial port. */
 void channel_init(struct channel *channel, int fd, bool tty);
 
+/* Another host has taken over: it has nothing underway. */
+void channel_restart(struct channel *channel);
+
 /*
  * Queue a frame in two steps: write up to length bytes of payload to where channel_reserve()
  * points, then commit as many as there are. Spares a copy of all output of programs.

@@ -25,6 +25,9 @@
  *           what does not fit into its buffers. HELLO's "window" is the number of bytes the host
  *           may have underway on the whole channel (0: as many as it likes), RECEIVED gives
  *           them back.
+ *
+ * A guest that was saved and restored wakes under another host, which WAKE tells it: it sets its
+ * clock, takes the seed, forgets what the former host had underway, and greets with HELLO again.
  */
 #ifndef NAPI_WIRE_H
 #define NAPI_WIRE_H
@@ -34,6 +37,7 @@
 #define WIRE_MAGIC		0x4950414eu	/* "NAPI" */
 #define WIRE_PAYLOAD_MAX	65536
 #define WIRE_STDIN_CREDIT	65536
+#define WIRE_SEED_SIZE		32	/* the key size of the kernel's random number generator */
 
 /* Half of the smallest tty flip buffer limit Linux ever had (64 KiB). */
 #define WIRE_TTY_WINDOW		32768
@@ -48,6 +52,7 @@ enum wire_kind {
 	WIRE_CLOSE = 6,		/* u32 mask of streams: 1 stdout, 2 stderr */
 	WIRE_HOLD = 7,		/* u32 mask of streams: read no more of them */
 	WIRE_RELEASE = 8,	/* u32 mask of streams: read them again */
+	WIRE_WAKE = 9,		/* u64 CLOCK_REALTIME in ns, then a seed: WIRE_SEED_SIZE bytes */
 
 	/* Guest to host */
 	WIRE_HELLO = 64,	/* lines of "key=value" */

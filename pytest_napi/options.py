@@ -21,6 +21,8 @@ MODELS = ("none", "voluntary", "full", "lazy")
 """The preemption models by name; kernel/preempt.py says what each is."""
 FAIL, PASS = "fail", "pass"
 """What ``--napi-expect`` may say of a kernel."""
+RESTORE, BOOT = "restore", "boot"
+"""How a test gets its fresh guest."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class Settings:
     accel: str = "auto"
     cpus: int = 2
     memory_mib: int = 512
+    fresh: str = RESTORE
+    """RESTORE: a copy of a guest that was saved after it had booted; BOOT: booted for each test."""
+    template_space_mib: int = 4096
+    """What saved guests may take of the cache's file system, about 100 MiB each."""
     bounds: Path | None = None
     """None: the bounds that ship with the plugin."""
     expect: tuple[tuple[str, str], ...] = ()
@@ -55,6 +61,12 @@ def _models(text: str) -> tuple[str, ...]:
 def _accelerator(text: str) -> str:
     if text not in ACCELERATORS:
         raise ValueError(f"unknown accelerator {text!r}: use {', '.join(ACCELERATORS)}")
+    return text
+
+
+def _fresh(text: str) -> str:
+    if text not in (RESTORE, BOOT):
+        raise ValueError(f"{text!r} is no way to a fresh guest: use {RESTORE} or {BOOT}")
     return text
 
 
@@ -142,6 +154,21 @@ OPTIONS = (
         _memory,
         marker="memory",
     ),
+    Option(
+        "fresh",
+        "--napi-fresh",
+        f"how each test gets its guest: {RESTORE} a saved copy, or {BOOT} (default: {RESTORE})",
+        "HOW",
+        _fresh,
+        marker="fresh",
+    ),
+    Option(
+        "template_space_mib",
+        "--napi-template-space",
+        "what saved guests may take of the disk (default: 4G)",
+        "SIZE",
+        _memory,
+    ),
     Option("bounds", "--napi-bounds", "bounds file (default: the plugin's)", "FILE", _file),
     Option(
         "expect",
@@ -168,8 +195,8 @@ OPTIONS = (
 )
 
 MARKER = (
-    "napi(preempt=None, cpus=None, memory=None): the guest of this test, where it differs from "
-    "--napi-preempt, --napi-cpus, --napi-memory"
+    "napi(preempt=None, cpus=None, memory=None, fresh=None): the guest of this test, where it "
+    "differs from --napi-preempt, --napi-cpus, --napi-memory, --napi-fresh"
 )
 
 

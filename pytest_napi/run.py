@@ -14,7 +14,8 @@ from pytest_napi.bounds.judge import Outcome, Verdict, judge
 from pytest_napi.bounds.model import Bounds, load_bounds
 from pytest_napi.cache import cache_folder
 from pytest_napi.errors import BoundsError, GuestLost, HostUnfit, KernelUnusable
-from pytest_napi.guest.boot import BootConfig, Booted, guest_image
+from pytest_napi.guest.boot import BootConfig, Booted, boot, guest_image
+from pytest_napi.guest.templates import Templates
 from pytest_napi.kernel import preempt, requirements
 from pytest_napi.kernel.kernel import Kernel
 from pytest_napi.kernel.resolve import resolve
@@ -26,7 +27,7 @@ from pytest_napi.machine.tether import find_setpriv
 from pytest_napi.measure.operation import Operation
 from pytest_napi.measure.series import Measurement, Series
 from pytest_napi.net.load import LoadRate, ReentryLoad
-from pytest_napi.options import Settings
+from pytest_napi.options import BOOT, Settings
 from pytest_napi.report.record import (
     GuestRecord,
     Result,
@@ -98,6 +99,9 @@ class Run:
                 folder = self.settings.artifacts
                 raise HostUnfit(f"--napi-artifacts={folder}: {error.strerror}") from None
         self.cache: Path = cache_folder()
+        self.templates = Templates(
+            self.cache / "templates", self.settings.template_space_mib, self.say
+        )
         self.bounds_path = self.settings.bounds or shipped("configs/bounds.yaml")
         self.bounds: dict[str, Bounds] = load_bounds(self.bounds_path, OPERATIONS)
         self.kernels = tuple(
@@ -153,7 +157,13 @@ class Run:
     def boot(self, target: Target, settings: Settings, folder: Path) -> Booted:
         """Boot a guest; the machine's files go to ``folder``."""
         self.check_memory(target.kernel, settings.memory_mib)
-        config = BootConfig(
+        config = self._boot_config(target, settings)
+        if settings.fresh == BOOT:
+            return boot(target.kernel, config, folder)
+        return self.templates.guest(target.kernel, config, folder)
+
+    def _boot_config(self, target: Target, settings: Settings) -> BootConfig:
+        return BootConfig(
             emulator=self.emulator,
             accelerator=self.accelerator,
             cache=self.cache,
@@ -162,7 +172,6 @@ class Run:
             memory_mib=settings.memory_mib,
             timeout=settings.boot_timeout,
         )
-        return Booted(target.kernel, config, folder)
 
     def bounds_of(self, operation: str) -> Bounds:
         """Return the bounds of ``operation``.  Raises BoundsError when the file has none."""
@@ -200,6 +209,7 @@ class GuestTest:
             qemu=str(run.emulator),
             cpus=settings.cpus,
             memory_mib=settings.memory_mib,
+            restored=booted.restored,
         )
         return booted
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Boots a kernel into a guest that takes commands."""
+"""Boots a kernel into a guest that takes commands, or restores one that had been booted."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from pytest_napi.machine.boards import BOARDS
 from pytest_napi.machine.emulator import Accelerator, Emulator
 from pytest_napi.machine.kernel_log import load_signatures
 from pytest_napi.machine.machine import Machine
+from pytest_napi.machine.snapshot import Snapshot
 from pytest_napi.shipped import shipped
 
 BOOT_ATTEMPTS = 3
@@ -47,44 +48,29 @@ class BootConfig:
 
 
 class Booted(Closing):
-    """One booted guest with its machine.  A context manager that ends both."""
+    """One guest with its machine, booted or restored.  A context manager that ends both."""
 
-    def __init__(self, kernel: Kernel, config: BootConfig, folder: Path) -> None:
-        """Boot ``kernel``; files of the machine go to ``folder``.
-
-        A boot that dies of a known defect of this QEMU is repeated, and noted; one that dies of it
-        BOOT_ATTEMPTS times is not excused.  Raises GuestLost when the kernel panics, dies or is
-        silent until ``config.timeout``.
-        """
+    def __init__(self, kernel: Kernel, config: BootConfig, machine: Machine) -> None:
         self.kernel = kernel
         self.config = config
+        self.machine = machine
+        self.guest = Guest(machine.channel, machine.lost)
+        self.restored = False
+        """Whether this is a copy of a guest that was saved after it had booted."""
         self.notes: list[str] = []
         """What was out of the ordinary, for the report."""
-        for attempt in range(1, BOOT_ATTEMPTS + 1):
-            try:
-                self._boot(folder if attempt == 1 else folder / f"boot-{attempt}")
-                return
-            except GuestLost as error:
-                if self.machine.quirk is None or attempt == BOOT_ATTEMPTS:
-                    raise
-                self.notes.append(f"booted again: {error}")
 
-    def _boot(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        image = guest_image(self.kernel, self.config.cache)
-        self.machine = Machine(
-            self.config.emulator,
-            machine_config(self.kernel, self.config, image),
-            folder,
-            load_signatures(shipped("configs/log-signatures.yaml")),
-        )
-        try:
-            self.guest = Guest(self.machine.channel, self.machine.lost)
+    def take_over(self) -> None:
+        """Wait for the agent of a guest that boots, or wake one that was restored.
+
+        Raises GuestLost.
+        """
+        if self.restored:
+            self.machine.resume()
+            self.hello = self.guest.wake(self.config.timeout)
+        else:
             self.hello = self.guest.wait_ready(self.config.timeout)
-            self.machine.observe_host()
-        except BaseException:
-            self.machine.close()
-            raise
+        self.machine.observe_host()
 
     @functools.cached_property
     def preemption(self) -> Running:
@@ -123,6 +109,61 @@ class Booted(Closing):
         """End the guest and its QEMU."""
         self.machine.close()
         self.guest.close()
+
+
+def boot(kernel: Kernel, config: BootConfig, folder: Path, *, saveable: bool = False) -> Booted:
+    """Boot ``kernel``; files of the machine go to ``folder``.
+
+    A boot that dies of a known defect of this QEMU is repeated, and noted; one that dies of it
+    BOOT_ATTEMPTS times is not excused.  Raises GuestLost when the kernel panics, dies or is silent
+    until ``config.timeout``.
+    """
+    notes: list[str] = []
+    for attempt in range(1, BOOT_ATTEMPTS + 1):
+        where = folder if attempt == 1 else folder / f"boot-{attempt}"
+        booted = Booted(kernel, config, start(kernel, config, where, saveable=saveable))
+        booted.notes = notes
+        try:
+            booted.take_over()
+        except BaseException as error:
+            booted.close()
+            quirk = booted.machine.quirk
+            if not isinstance(error, GuestLost) or quirk is None or attempt == BOOT_ATTEMPTS:
+                raise
+            notes.append(f"booted again: {error}")
+        else:
+            return booted
+    raise AssertionError("the last attempt returns or raises")
+
+
+def restore(kernel: Kernel, config: BootConfig, folder: Path, snapshot: Snapshot) -> Booted:
+    """Return a copy of a saved guest, which stands still until it is taken over.
+
+    Raises GuestLost when QEMU cannot restore it.
+    """
+    booted = Booted(kernel, config, start(kernel, config, folder, snapshot=snapshot))
+    booted.restored = True
+    return booted
+
+
+def start(
+    kernel: Kernel,
+    config: BootConfig,
+    folder: Path,
+    *,
+    saveable: bool = False,
+    snapshot: Snapshot | None = None,
+) -> Machine:
+    """Start the machine of a guest of ``kernel``; its files go to ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return Machine(
+        config.emulator,
+        machine_config(kernel, config, guest_image(kernel, config.cache)),
+        folder,
+        load_signatures(shipped("configs/log-signatures.yaml")),
+        saveable=saveable,
+        snapshot=snapshot,
+    )
 
 
 @functools.cache

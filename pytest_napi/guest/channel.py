@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import select
 import socket
 import threading
@@ -86,6 +87,18 @@ class Channel:
             self._wait_for_death()
         assert self._hello is not None
         return self._hello
+
+    def wake(self) -> None:
+        """Take over a guest that was saved and restored, which then greets again; GuestLost."""
+        with self._changed:
+            self._hello = None
+        payload = wire.encode_wake(time.time_ns(), os.urandom(wire.SEED_SIZE))
+        with self._send_lock:
+            try:
+                # Past the window, which is known from the greeting.
+                self._sock.sendall(Frame(Kind.WAKE, 0, payload).encode())
+            except OSError:
+                self._wait_for_death()
 
     def register(self, receiver: Receiver) -> int:
         """Return a new id whose frames go to ``receiver``."""
@@ -293,6 +306,7 @@ class Channel:
                 if self._hello is None:
                     self._decoder.skipped = 0  # whatever a serial port said before
                 self._hello = Hello.decode(frame.payload)
+                self._underway = 0
             elif frame.kind == Kind.PONG:
                 token, guest_ns = wire.decode_pong(frame.payload)
                 if token in self._pongs:

@@ -45,6 +45,14 @@ class Guest:
         """Wait until the agent runs; GuestLost after ``timeout`` seconds."""
         return self._channel.wait_hello(timeout)
 
+    def wake(self, timeout: float | None = None) -> Hello:
+        """Take over a guest that was saved and restored: set its clock, seed its random numbers.
+
+        Returns its greeting; GuestLost when there is none after ``timeout`` seconds.
+        """
+        self._channel.wake()
+        return self.wait_ready(timeout)
+
     def close(self) -> None:
         """Hang up.  On a virtio port the guest notices and powers itself off."""
         self._channel.close()

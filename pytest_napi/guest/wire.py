@@ -15,6 +15,7 @@ from typing import Final
 MAGIC: Final = 0x4950414E  # "NAPI"
 PAYLOAD_MAX: Final = 65536
 STDIN_CREDIT: Final = 65536
+SEED_SIZE: Final = 32
 INHERIT_ENV: Final = 0xFFFF
 PROTOCOL: Final = 1
 
@@ -39,6 +40,7 @@ class Kind(enum.IntEnum):
     CLOSE = 6
     HOLD = 7
     RELEASE = 8
+    WAKE = 9
 
     HELLO = 64
     STARTED = 65
@@ -278,6 +280,13 @@ def encode_size(rows: int, cols: int) -> bytes:
 def encode_ping(token: int) -> bytes:
     """Encode the payload of a PING; ``token`` is of 64 bits."""
     return token.to_bytes(8, "little")
+
+
+def encode_wake(realtime_ns: int, seed: bytes) -> bytes:
+    """Encode the time and SEED_SIZE random bytes for a guest that was saved."""
+    if len(seed) != SEED_SIZE:
+        raise WireError(f"a seed of {len(seed)} bytes instead of {SEED_SIZE}")
+    return realtime_ns.to_bytes(8, "little") + seed
 
 
 def decode_pong(payload: bytes) -> tuple[int, int]:

@@ -30,6 +30,16 @@ class MachineConfig:
 
 
 @dataclass(frozen=True)
+class Memory:
+    """The file behind a guest's memory."""
+
+    path: Path
+    shared: bool
+    """True: the guest writes to the file, which can then be saved.  False: the file is a saved
+    guest's memory, which copies of it share as long as they only read; each has its own writes."""
+
+
+@dataclass(frozen=True)
 class Descriptors:
     """The file descriptors QEMU inherits: its ends of three connected socket pairs.
 
@@ -66,15 +76,23 @@ def kernel_command_line(config: MachineConfig) -> str:
     )
 
 
-def _machine(config: MachineConfig) -> list[str]:
+def _machine(config: MachineConfig, backend: str = "") -> list[str]:
     accelerator = {"tcg": "tcg,thread=multi"}.get(config.accelerator, config.accelerator)
     return [
-        *("-machine", config.board.machine),
+        *("-machine", config.board.machine + backend),
         *("-accel", accelerator),
         *("-cpu", config.board.cpu[config.accelerator]),
         *("-smp", str(config.cpus)),
         *("-m", f"{config.memory_mib}M"),
     ]
+
+
+def _memory(config: MachineConfig, memory: Memory) -> list[str]:
+    # QEMU's option syntax has the comma doubled within a value.
+    path = str(memory.path).replace(",", ",,")
+    share = "on" if memory.shared else "off"
+    backend = f"memory-backend-file,id=ram,size={config.memory_mib}M,mem-path={path},share={share}"
+    return ["-object", backend]
 
 
 def _boot(config: MachineConfig) -> list[str]:
@@ -106,16 +124,21 @@ def _qmp(descriptor: int) -> list[str]:
     return [*_chardev("qmp", descriptor), "-mon", "chardev=qmp,mode=control"]
 
 
-def qemu_argv(qemu: Path, config: MachineConfig, descriptors: Descriptors) -> list[str]:
+def qemu_argv(
+    qemu: Path, config: MachineConfig, descriptors: Descriptors, memory: Memory | None = None
+) -> list[str]:
     """Return the whole QEMU command line for ``config``, program first.
 
-    The console must come before the channel: QEMU numbers serial ports in the order they are named.
+    Without ``memory`` it is QEMU's own; with a saved guest's QEMU waits to be told its state.  The
+    console must come before the channel: QEMU numbers serial ports in the order they are named.
     """
     return [
         str(qemu),
         *("-nodefaults", "-no-user-config", "-no-reboot"),
         *("-display", "none"),
-        *_machine(config),
+        *_machine(config, ",memory-backend=ram" if memory is not None else ""),
+        *(_memory(config, memory) if memory is not None else ()),
+        *(("-incoming", "defer") if memory is not None and not memory.shared else ()),
         *_boot(config),
         *_console(descriptors.console),
         *_channel(config, descriptors.channel),

@@ -20,15 +20,22 @@ class Console:
     It must be read all the time: QEMU stops the guest's serial port when nobody takes the bytes.
     """
 
-    def __init__(self, sock: socket.socket, path: Path, log: KernelLog) -> None:
+    def __init__(
+        self, sock: socket.socket, path: Path, log: KernelLog, before: Path | None = None
+    ) -> None:
+        """Read ``sock`` into ``path`` and ``log``, behind what a file has of ``before``."""
         self.path = path
         self.log = log
         self._socket = sock
+        printed = before.read_bytes() if before is not None else b""
+        path.write_bytes(printed)
+        for line in printed.split(b"\n"):
+            self._feed(line)
         self._thread = threading.Thread(target=self._read, name="napi-console", daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        with self._socket, self.path.open("wb") as kept:
+        with self._socket, self.path.open("ab") as kept:
             lines: pexpect.spawnbase.SpawnBase[bytes] = fdpexpect.fdspawn(
                 self._socket, timeout=None, maxread=65536, use_poll=True
             )

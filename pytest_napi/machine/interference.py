@@ -23,6 +23,11 @@ def read_run_delay(pid: int, thread: int) -> int:
     return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1])
 
 
+def read_run_time(pid: int, thread: int) -> int:
+    """Return the CPU time of a thread in ns.  Raises OSError when it is gone or not counted."""
+    return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[0])
+
+
 class Interference:
     """Samples the vCPUs' run delays until it is closed.
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -12,24 +14,35 @@ from pathlib import Path
 
 from pytest_napi.closing import Closing
 from pytest_napi.errors import GuestLost, HostUnfit
-from pytest_napi.machine.argv import Descriptors, MachineConfig, qemu_argv
+from pytest_napi.machine import snapshot as snapshots
+from pytest_napi.machine.argv import Descriptors, MachineConfig, Memory, qemu_argv
 from pytest_napi.machine.control import ControlError
 from pytest_napi.machine.emulator import Emulator
-from pytest_napi.machine.interference import Interference
+from pytest_napi.machine.interference import Interference, read_run_time
 from pytest_napi.machine.kernel_log import KernelLog, Signature
 from pytest_napi.machine.quirks import Quirk, blame
+from pytest_napi.machine.snapshot import Snapshot
 from pytest_napi.machine.tether import tethered
 from pytest_napi.untrusted import printable
 
 # A guest that panicked takes QEMU with it, and the console's last lines arrive, within this.
 _DEATH_SECONDS = 2.0
 
+IDLE_SECONDS_MAX = 3.0
+"""A guest that is busy for longer after its boot is busy by itself."""
+
+# An idle vCPU under TCG takes the timer ticks that are left: a few percent.
+_IDLE_WINDOW = 0.1
+_IDLE_SHARE = 0.2
+
 
 class Machine(Closing):
     """A QEMU that runs one guest, from the moment it is made until ``close``.
 
     Must be made by a thread that outlives it (see ``tether``).  Its files (console.log, qemu.log)
-    go to ``folder``.  Raises HostUnfit when QEMU cannot be started at all.
+    go to ``folder``.  A ``saveable`` one can be saved; one made from a ``snapshot`` is a copy of a
+    saved one, stopped until ``resume``.  Raises HostUnfit when QEMU cannot be started at all, and
+    GuestLost when it cannot restore the snapshot.
     """
 
     def __init__(
@@ -38,6 +51,9 @@ class Machine(Closing):
         config: MachineConfig,
         folder: Path,
         signatures: Sequence[Signature],
+        *,
+        saveable: bool = False,
+        snapshot: Snapshot | None = None,
     ) -> None:
         self.config = config
         self._emulator = emulator
@@ -47,7 +63,17 @@ class Machine(Closing):
         pairs = [socket.socketpair() for _ in range(3)]
         (console, channel, qmp), theirs = zip(*pairs, strict=True)
         descriptors = Descriptors(*(end.fileno() for end in theirs))
-        self.argv = qemu_argv(emulator.path, config, descriptors)
+        self._memory: int | None = None
+        memory = None
+        if snapshot is not None:
+            memory = Memory(snapshot.memory, shared=False)
+        elif saveable:
+            self._memory = os.memfd_create("guest-memory")
+            os.ftruncate(self._memory, config.memory_mib << 20)
+            memory = Memory(Path(f"/proc/self/fd/{self._memory}"), shared=True)
+        self.argv = qemu_argv(emulator.path, config, descriptors, memory)
+        inherited = [end.fileno() for end in theirs]
+        inherited += [self._memory] if self._memory is not None else []
         try:
             with self._stderr.open("wb") as stderr:
                 # A session of its own: a Ctrl-C at the terminal is pytest's to handle.
@@ -56,10 +82,11 @@ class Machine(Closing):
                     stdin=subprocess.DEVNULL,
                     stdout=stderr,
                     stderr=stderr,
-                    pass_fds=[end.fileno() for end in theirs],
+                    pass_fds=inherited,
                     start_new_session=True,
                 )
         except OSError as error:
+            self._close_memory()
             raise HostUnfit(f"{emulator.path} cannot be started: {error}") from None
         finally:
             for end in theirs:
@@ -70,10 +97,54 @@ class Machine(Closing):
         from pytest_napi.machine.qmp import Qmp  # noqa: PLC0415
 
         self.log = KernelLog(signatures)
-        self.console = Console(console, folder / "console.log", self.log)
+        before = snapshot.console if snapshot is not None else None
+        self.console = Console(console, folder / "console.log", self.log, before)
         self.qmp = Qmp(qmp)
         self._interference: Interference | None = None
         self._closed = False
+        if snapshot is not None:
+            self._load(snapshot)
+
+    def _load(self, snapshot: Snapshot) -> None:
+        try:
+            snapshots.load(self.qmp, self._emulator, snapshot)
+        except ControlError as error:
+            lost = self.lost(str(error))
+            self.close()
+            raise lost from None
+
+    def wait_idle(self) -> None:
+        """Wait until no vCPU has much to do: what a boot leaves to be done later is done.
+
+        Returns after IDLE_SECONDS_MAX in any case, and at once on a host that keeps no schedstat.
+        """
+        threads = self.qmp.vcpu_threads()
+        deadline = time.monotonic() + IDLE_SECONDS_MAX
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            before = [read_run_time(self.pid, thread) for thread in threads]
+            while time.monotonic() < deadline:
+                time.sleep(_IDLE_WINDOW)
+                after = [read_run_time(self.pid, thread) for thread in threads]
+                spent = max(now - then for then, now in zip(before, after, strict=True))
+                if spent < _IDLE_SHARE * _IDLE_WINDOW * 1e9:
+                    return
+                before = after
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Stop the guest and save it to ``snapshot``'s folder.
+
+        Raises ControlError when QEMU cannot save one of its devices, OSError when there is no
+        space.
+        """
+        assert self._memory is not None, "made to be saveable"
+        snapshots.save(self.qmp, self._emulator, self._memory, self.console.path, snapshot)
+
+    def resume(self) -> None:
+        """Let a stopped guest run.  Raises GuestLost when QEMU is gone."""
+        try:
+            self.qmp.execute("cont")
+        except ControlError as error:
+            raise self.lost(str(error)) from None
 
     @property
     def pid(self) -> int:
@@ -145,3 +216,9 @@ class Machine(Closing):
         self.channel.close()
         self.qmp.close()
         self.console.join(_DEATH_SECONDS)
+        self._close_memory()
+
+    def _close_memory(self) -> None:
+        if self._memory is not None:
+            os.close(self._memory)
+            self._memory = None

@@ -49,6 +49,8 @@ class GuestRecord(msgspec.Struct, frozen=True):
     qemu: str
     cpus: int
     memory_mib: int
+    restored: bool = False
+    """A copy of a guest that had been saved; else booted for this test."""
 
 
 class Result(msgspec.Struct):

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_napi.errors import GuestLost
-from pytest_napi.guest.boot import BOOT_ATTEMPTS, BootConfig, Booted
+from pytest_napi.guest import boot as module
+from pytest_napi.guest.boot import BOOT_ATTEMPTS, BootConfig, Booted, boot
 from pytest_napi.machine.emulator import Accelerator, Emulator
 from pytest_napi.machine.quirks import blame
 
@@ -20,18 +21,30 @@ OTHER = "[    3.344136] Oops: general protection fault: 0000 [#1]"
 def boots(monkeypatch):
     """Let each boot end as told: None is one that succeeds, a text the last line of a lost one."""
     folders = []
+    ends = []
 
-    def make(*ends):
-        def boot(self, folder):
-            end = ends[len(folders)]
+    class Machine:
+        channel = lost = None
+
+        def __init__(self, kernel, config, folder, *, saveable):
+            self.end = ends[len(folders)]
+            self.quirk = blame(CONFIG.emulator, CONFIG.accelerator.name, [self.end or ""])
             folders.append(folder.name)
-            quirk = blame(CONFIG.emulator, CONFIG.accelerator.name, [end or ""])
-            self.machine = SimpleNamespace(quirk=quirk)
-            if end is not None:
-                raise GuestLost("guest lost: Kernel panic")
 
-        monkeypatch.setattr(Booted, "_boot", boot)
-        return Booted(None, CONFIG, Path("/f"))
+        def close(self):
+            pass
+
+    def take_over(booted):
+        if booted.machine.end is not None:
+            raise GuestLost("guest lost: Kernel panic")
+
+    monkeypatch.setattr(module, "start", Machine)
+    monkeypatch.setattr(module, "Guest", lambda channel, lost: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(Booted, "take_over", take_over)
+
+    def make(*told):
+        ends.extend(told)
+        return boot(None, CONFIG, Path("/f"))
 
     make.folders = folders
     return make

@@ -26,6 +26,12 @@ def test_the_greeting_tells_of_the_kernel(guest: Guest) -> None:
     assert 0 <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) - hello.uptime_ns < 5e9
 
 
+def test_a_woken_guest_greets_again_and_serves(guest: Guest) -> None:
+    before = guest.wait_ready()
+    assert guest.wake(5).uptime_ns > before.uptime_ns
+    assert guest.run(["true"]).returncode == 0
+
+
 def test_run_keeps_the_streams_apart(guest: Guest) -> None:
     result = guest.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (result.returncode, result.stdout, result.stderr) == (3, b"out\n", b"err\n")

@@ -5,6 +5,7 @@ from pathlib import Path
 from pytest_napi.machine.argv import (
     Descriptors,
     MachineConfig,
+    Memory,
     kernel_command_line,
     qemu_argv,
 )
@@ -63,3 +64,16 @@ def test_the_console_is_the_first_serial_port():
 def test_a_virtio_channel_needs_no_second_port():
     assert argv().count("-serial") == 1
     assert "napi.channel" not in kernel_command_line(CONFIG)
+
+
+def test_a_guest_to_be_saved_writes_to_its_file():
+    line = qemu_argv(Path("/q"), CONFIG, DESCRIPTORS, Memory(Path("/m"), shared=True))
+    assert value(line, "-object").endswith("size=512M,mem-path=/m,share=on")
+    assert value(line, "-machine") == "q35,memory-backend=ram"
+    assert "-incoming" not in line
+
+
+def test_a_copy_leaves_the_file_as_it_is_and_waits_for_its_state():
+    line = qemu_argv(Path("/q"), CONFIG, DESCRIPTORS, Memory(Path("/a,b"), shared=False))
+    assert value(line, "-object").endswith("mem-path=/a,,b,share=off")
+    assert value(line, "-incoming") == "defer"

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Saved guests: one is booted and saved, every test gets a copy of it.
+
+A template is a folder of the cache named by a hash of all that its guest depends on.  It is made
+under a lock, appears whole or not at all, and is made anew when QEMU cannot restore it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_napi.errors import GuestLost, HostUnfit
+from pytest_napi.guest.boot import BootConfig, Booted, boot, guest_image, machine_config, restore
+from pytest_napi.kernel.kernel import Kernel
+from pytest_napi.kernel.store import identity, locked
+from pytest_napi.machine.argv import Descriptors, Memory, qemu_argv
+from pytest_napi.machine.control import ControlError
+from pytest_napi.machine.snapshot import Snapshot
+
+_FORMAT = "1"
+"""Part of every key: changes with what a saved guest is."""
+
+_SPARE = 64 << 20
+"""Bytes a file system must have free beside the guest's memory, which is seldom used whole."""
+
+
+class Templates:
+    """The saved guests of a cache.
+
+    ``space_mib`` is how much of the file system they may use together: those unused for longest
+    are removed.  The one used last always stays.
+    """
+
+    def __init__(self, folder: Path, space_mib: int, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._space = space_mib << 20
+        self._say = say
+        self._without: dict[str, str] = {}
+        """By key, why a guest cannot be saved: it is not tried again."""
+
+    def ready(self, kernel: Kernel, config: BootConfig) -> bool:
+        """Return whether a guest can be restored without booting one first."""
+        return self._snapshot(template_key(kernel, config), config) is not None
+
+    def copy(self, kernel: Kernel, config: BootConfig, folder: Path) -> Booted | None:
+        """Return a copy of the template, not yet taken over; None when there is none.
+
+        Raises GuestLost when the template is there and cannot be restored.
+        """
+        key = template_key(kernel, config)
+        with self._in_use(key):
+            snapshot = self._snapshot(key, config)
+            if snapshot is not None:
+                return restore(kernel, config, folder, snapshot)
+        if (self._folder / key).exists():
+            raise GuestLost("guest lost: its saved memory is cut off")
+        return None
+
+    def guest(self, kernel: Kernel, config: BootConfig, folder: Path) -> Booted:
+        """Return a guest that takes commands, its machine's files in ``folder``.
+
+        It is a copy of a template, which is made when there is none; where that cannot be, it is a
+        guest that was booted, with a note that says why.  Raises GuestLost and HostUnfit as
+        ``boot`` does.
+        """
+        key = template_key(kernel, config)
+        notes: list[str] = []
+        copied = None
+        try:
+            copied = self.copy(kernel, config, folder)
+        except GuestLost as error:
+            notes.append(f"the saved guest could not be restored, another is saved: {error}")
+            self._remove(key)
+        if copied is None and key not in self._without:
+            copied = self._make(key, kernel, config, folder, notes)
+        if copied is None:
+            copied = boot(kernel, config, folder)
+            notes.append(f"booted, not restored: {self._without[key]}")
+        copied.notes = [*notes, *copied.notes]
+        if copied.restored:
+            try:
+                copied.take_over()
+            except BaseException:
+                copied.close()
+                raise
+        return copied
+
+    def _make(
+        self, key: str, kernel: Kernel, config: BootConfig, folder: Path, notes: list[str]
+    ) -> Booted | None:
+        """Save a guest and return a copy; or a guest that could not be saved but runs, or None.
+
+        What was out of the ordinary with the saved one's boot is added to ``notes``.
+        """
+        try:
+            with locked(self._folder / "making" / key, self._say):
+                if self._snapshot(key, config) is None:
+                    self._check_space(config)
+                    booted = self._save(key, kernel, config, folder)
+                    if key in self._without:
+                        return booted
+                    notes += booted.notes
+        except HostUnfit as error:
+            self._without[key] = str(error)
+            return None
+        self._prune(key)
+        return self.copy(kernel, config, folder)
+
+    def _check_space(self, config: BootConfig) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        needed = (config.memory_mib << 20) + _SPARE
+        free = shutil.disk_usage(self._folder).free
+        if free < needed:
+            raise HostUnfit(
+                f"{free >> 20} MiB are free in {self._folder}, a guest to be saved may need "
+                f"{needed >> 20}: free some, or set PYTEST_NAPI_CACHE"
+            )
+
+    def _save(self, key: str, kernel: Kernel, config: BootConfig, folder: Path) -> Booted:
+        """Boot a guest, save and close it.  When it cannot be saved it runs on; see _without."""
+        booted = boot(kernel, config, folder, saveable=True)
+        try:
+            splats = booted.machine.log.splats()
+            if splats:
+                # A guest's log is part of its test's verdict: one boot's must not be every test's.
+                return self._unsaved(key, booted, f"the kernel logged {splats[0].line!r}")
+            # Brings the pages into memory that the first command of every copy needs.
+            booted.guest.run(["true"], check=True)
+            booted.machine.wait_idle()
+            new = self._folder / f".new-{key}"
+            shutil.rmtree(new, ignore_errors=True)
+            try:
+                new.mkdir(mode=0o700)
+                booted.machine.save(Snapshot(new))
+                new.rename(self._folder / key)
+            except (ControlError, OSError) as error:
+                booted.machine.resume()
+                return self._unsaved(key, booted, f"it cannot be saved: {error}")
+            finally:
+                shutil.rmtree(new, ignore_errors=True)
+        except BaseException:
+            booted.close()
+            raise
+        booted.close()
+        return booted
+
+    def _unsaved(self, key: str, booted: Booted, why: str) -> Booted:
+        self._without[key] = why
+        booted.notes.append(f"booted, not restored: {why}")
+        return booted
+
+    def _snapshot(self, key: str, config: BootConfig) -> Snapshot | None:
+        """Return the template of ``key`` if it is there and its memory whole; mark it used."""
+        snapshot = Snapshot(self._folder / key)
+        with suppress(OSError):
+            if snapshot.memory.stat().st_size == config.memory_mib << 20:
+                os.utime(snapshot.folder)
+                return snapshot
+        return None
+
+    @contextmanager
+    def _in_use(self, key: str) -> Iterator[None]:
+        """Keep the template from being removed while QEMU opens its files."""
+        try:
+            descriptor = os.open(self._folder / key, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            yield
+            return
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _remove(self, key: str) -> None:
+        """Remove a template unless a QEMU is opening it.  Copies that run keep what they mapped."""
+        folder = self._folder / key
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+    def _prune(self, keep: str) -> None:
+        """Remove the templates unused for longest until the rest fits into the space."""
+        used = []
+        for folder in self._folder.iterdir():
+            with suppress(OSError):
+                if (folder / "state").exists():
+                    blocks = sum(path.stat().st_blocks for path in folder.iterdir())
+                    used.append((folder.stat().st_mtime_ns, folder.name, 512 * blocks))
+        total = sum(size for _, _, size in used)
+        for _, key, size in sorted(used):
+            if total <= self._space:
+                break
+            if key != keep:
+                self._remove(key)
+                total -= size
+
+
+def template_key(kernel: Kernel, config: BootConfig) -> str:
+    """Return the name of the template of ``kernel`` on a machine of ``config``.
+
+    A hash of QEMU's program and command line, with the files it names replaced by what tells their
+    content, and for an accelerator that passes the host's CPU on, of that CPU.
+    """
+    machine = machine_config(kernel, config, guest_image(kernel, config.cache))
+    told = replace(
+        machine, kernel=Path(identity(machine.kernel)), initramfs=Path(identity(machine.initramfs))
+    )
+    descriptors = Descriptors(console=0, channel=1, qmp=2)
+    argv = qemu_argv(config.emulator.path, told, descriptors, Memory(Path("memory"), shared=False))
+    parts = [_FORMAT, identity(config.emulator.path), str(config.emulator), *argv]
+    if config.accelerator.name != "tcg":
+        parts.append(_host_cpu())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _host_cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    told = [
+        line for line in lines if line.startswith(("model name", "flags", "CPU part", "Features"))
+    ]
+    return "\n".join(dict.fromkeys(told))
