@@ -18,6 +18,7 @@ from pytest_napi.image.manifest import load_manifest
 from pytest_napi.kernel import preempt
 from pytest_napi.kernel.kernel import Kernel
 from pytest_napi.kernel.requirements import Requirement
+from pytest_napi.kernel.vmlinux import vmlinux
 from pytest_napi.machine.argv import MachineConfig
 from pytest_napi.machine.boards import BOARDS
 from pytest_napi.machine.emulator import Accelerator, Emulator
@@ -186,7 +187,7 @@ def machine_config(
         accelerator=config.accelerator.name,
         cpus=config.cpus,
         memory_mib=config.memory_mib,
-        kernel=kernel.image,
+        kernel=vmlinux(kernel.image, config.cache) or kernel.image,
         initramfs=image,
         virtio_channel=_VIRTIO_CONSOLE.lacking(kernel) is None,
         boot_parameters=tuple(parameters),

@@ -10,13 +10,16 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_napi.errors import KernelUnusable
 from pytest_napi.kernel.architecture import X86_64, Architecture, recognise
 from pytest_napi.kernel.compression import decompressed
+
+T = TypeVar("T")
 
 _SECTOR = 512
 _PARAGRAPH = 16  # the unit of syssize
@@ -163,6 +166,16 @@ def embedded_config(path: Path) -> str | None:
     Decompresses the whole kernel, in about a second: ask only where no other config is found.
     Raises HostUnfit if libarchive is missing.
     """
+    return read_payload(path, _find_config)
+
+
+def read_payload(path: Path, read: Callable[[Iterator[bytes]], T | None]) -> T | None:
+    """Return what ``read`` makes of the blocks of the uncompressed kernel inside a bzImage.
+
+    None where there is none, or it is damaged or compressed in a way that libarchive does not know.
+    ``read`` may stop early, and is called anew where the end was taken for part of the stream.
+    Raises HostUnfit if libarchive is missing.
+    """
     head, _ = _read_head(path)
     header = _parse(head)
     if header is None or not header.payload_size:
@@ -175,7 +188,7 @@ def embedded_config(path: Path) -> str | None:
     ends = [-_SIZE_WORD, None] if not payload.startswith(_GZIP_MAGIC) else [None]
     for end in ends:
         try:
-            return _find_config(decompressed(payload[:end]))
+            return read(decompressed(payload[:end]))
         except ValueError:
             continue  # another ending, damage, or a compression that libarchive does not know
     return None
