@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -30,8 +31,19 @@ RUN = pytest.StashKey[Run]()
 """In ``config.stash``: the run."""
 TEST = pytest.StashKey[GuestTest]()
 """In ``item.stash``: the test's guest and records, once it has asked for a guest."""
+FOLDER = pytest.StashKey[Path]()
+"""In ``item.stash``: where the files of its machine go."""
+NEXT = pytest.StashKey[pytest.Item | None]()
+"""In ``item.stash``: the test that runs after it."""
 PROGRESS = pytest.StashKey[Progress]()
 """In ``config.stash``: the terminal's progress line."""
+
+
+MEASURING = ("netdev_deletion", "rcu_barrier", "reentry_load")
+"""The fixtures whose tests take figures, and need the host for themselves."""
+
+
+WAITING = "waiting for a quiet host"
 
 
 class Inconclusive(Skipped):
@@ -98,19 +110,43 @@ def napi_test(
     _skip_what_cannot_be(napi_target, request.fixturenames)
     test = GuestTest(run, request.node.nodeid)
     request.node.stash[TEST] = test
-    folder = _folder(settings.artifacts, request.node.nodeid, tmp_path_factory)
     progress = request.config.stash[PROGRESS]
+    measuring = any(name in MEASURING for name in request.fixturenames)
+    hold = run.quiet.measure if measuring else run.quiet.share
+    hold(partial(progress.show, WAITING))
     try:
-        progress.show(f"booting {napi_target.id}")
+        progress.show(f"getting a guest of {napi_target.id}")
+        folder = _folder(request.node, settings, tmp_path_factory)
         booted = test.boot(napi_target, settings, folder)
         progress.clear()
         _skip_unless_running(booted, napi_target.model)
+        if not measuring:
+            _prepare_next(run, request.node.stash.get(NEXT, None), tmp_path_factory)
         yield test
         splats = test.new_splats()
     finally:
         test.close()
+        run.pool.settle()
+        run.quiet.release()
     if splats:  # not seen by the test's own check: logged since its end, or it never began
         pytest.fail(f"{LOGGED}{splats[0].line}\n{splats[0].excerpt}", pytrace=False)
+
+
+def _prepare_next(
+    run: Run, item: pytest.Item | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Begin to restore the guest of the test that runs next."""
+    target = target_of(item)
+    if item is not None and target is not None:
+        settings = test_settings(run.settings, item)
+        run.prepare_next(target, settings, _folder(item, settings, tmp_path_factory))
+
+
+def target_of(item: pytest.Item | None) -> Target | None:
+    """Return the kernel and model a test is parametrized with; None for one without a guest."""
+    callspec = getattr(item, "callspec", None)
+    target = callspec.params.get("napi_target") if callspec is not None else None
+    return target if isinstance(target, Target) else None
 
 
 def test_settings(base: Settings, node: pytest.Item) -> Settings:
@@ -125,12 +161,20 @@ def test_settings(base: Settings, node: pytest.Item) -> Settings:
 test_settings.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it
 
 
-def _folder(artifacts: Path | None, nodeid: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    name = re.sub(r"[^\w.+-]+", "_", nodeid).strip("_")
-    if artifacts is None:
-        return tmp_path_factory.mktemp(name[-60:])
-    folder = artifacts / name
-    folder.mkdir(parents=True, exist_ok=True)
+def _folder(
+    item: pytest.Item, settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Return the folder for the files of a test's machine; the same whenever it is asked for."""
+    known = item.stash.get(FOLDER, None)
+    if known is not None:
+        return known
+    name = re.sub(r"[^\w.+-]+", "_", item.nodeid).strip("_")
+    if settings.artifacts is None:
+        folder = tmp_path_factory.mktemp(name[-60:])
+    else:
+        folder = settings.artifacts / name
+        folder.mkdir(parents=True, exist_ok=True)
+    item.stash[FOLDER] = folder
     return folder
 
 
@@ -208,6 +252,7 @@ def _operation(operation: str, test: GuestTest, config: pytest.Config) -> Iterat
     assert booted is not None
     last_cpu = booted.config.cpus - 1
     progress = config.stash[PROGRESS]
+    test.run.quiet.measure(partial(progress.show, WAITING))  # it may be asked for this late
     try:
         program = Operation(booted, operation)
     except OperationUnsupportedError as error:

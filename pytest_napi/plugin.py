@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -18,12 +19,20 @@ from pytest_napi.errors import (
     NapiError,
 )
 from pytest_napi.fixtures import *  # noqa: F403 - pytest looks for fixtures here
-from pytest_napi.fixtures import PROGRESS, RUN, TEST, Inconclusive, test_settings
+from pytest_napi.fixtures import (
+    NEXT,
+    PROGRESS,
+    RUN,
+    TEST,
+    Inconclusive,
+    target_of,
+    test_settings,
+)
 from pytest_napi.gather import Gatherer
 from pytest_napi.report import expect
 from pytest_napi.report.progress import Progress
 from pytest_napi.report.record import EITHER, LOGGED, SplatRecord, TestRecord, to_plain
-from pytest_napi.run import Run, Target
+from pytest_napi.run import Run
 
 # Their message says all there is to say; a traceback would hide it.
 _WITHOUT_TRACEBACK = (BoundsError, GuestLost, HostUnfit, ImageError, KernelUnusable)
@@ -41,7 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
         settings = options.settings(config)
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
-    run = Run(settings, say=lambda line: _say(config, line))
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)  # of pytest-xdist
+    run = Run(settings, say=lambda line: _say(config, line), workers=workers)
     config.stash[RUN] = run
     config.pluginmanager.register(Gatherer(run), "napi-gatherer")
     config.stash[PROGRESS] = Progress(None)
@@ -87,6 +97,13 @@ def _with_detail(error: NapiError) -> str:
     return f"{error}\n{error.detail}" if error.detail else str(error)
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the guest that was prepared for a test that did not run."""
+    run = config.stash.get(RUN, None)
+    if run is not None:
+        run.close()
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Name QEMU, the accelerator and the kernels."""
     run = config.stash[RUN]
@@ -109,6 +126,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let ``--dist loadgroup`` of pytest-xdist give the tests of one saved guest to one worker."""
+    target = target_of(item)
+    if target is None or item.get_closest_marker("xdist_group") is not None:
+        return
+    with suppress(ValueError):  # a wrong marker is refused when the collection is complete
+        settings = test_settings(item.config.stash[RUN].settings, item)
+        name = f"{target.id}-{settings.cpus}-{settings.memory_mib}"
+        item.add_marker(pytest.mark.xdist_group(name))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse to go on with a wrong marker, or without a kernel when a test wants one."""
@@ -124,6 +152,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             f"no --kernel, but {wanting[0].nodeid.partition('[')[0]} boots one: "
             "give --kernel=bzImage, --kernel=FILE.deb or --kernel=debian:6.12"
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let a test know which one comes next: its guest can be prepared."""
+    item.stash[NEXT] = nextitem
 
 
 @pytest.hookimpl(wrapper=True)
@@ -185,9 +219,8 @@ def pytest_runtest_makereport(
 
 
 def _note_target(item: pytest.Item, record: TestRecord) -> None:
-    callspec = getattr(item, "callspec", None)
-    target = callspec.params.get("napi_target") if callspec is not None else None
-    if isinstance(target, Target):
+    target = target_of(item)
+    if target is not None:
         record.kernel = target.kernel.label
         record.model = target.id.removeprefix(f"{record.kernel}-")
         expected = dict(item.config.stash[RUN].settings.expect)

@@ -15,6 +15,7 @@ from pytest_napi.bounds.model import Bounds, load_bounds
 from pytest_napi.cache import cache_folder
 from pytest_napi.errors import BoundsError, GuestLost, HostUnfit, KernelUnusable
 from pytest_napi.guest.boot import BootConfig, Booted, boot, guest_image
+from pytest_napi.guest.pool import Pool, Request
 from pytest_napi.guest.templates import Templates
 from pytest_napi.kernel import preempt, requirements
 from pytest_napi.kernel.kernel import Kernel
@@ -28,6 +29,7 @@ from pytest_napi.measure.operation import Operation
 from pytest_napi.measure.series import Measurement, Series
 from pytest_napi.net.load import LoadRate, ReentryLoad
 from pytest_napi.options import BOOT, Settings
+from pytest_napi.quiet import Quiet
 from pytest_napi.report.record import (
     GuestRecord,
     Result,
@@ -79,6 +81,8 @@ class Run:
     settings: Settings
     say: Callable[[str], None]
     """Prints one line for the user: downloads and the like."""
+    workers: int = 1
+    """Processes that run this run's tests at once."""
     kernels: tuple[Kernel, ...] = ()
     records: list[TestRecord] = field(default_factory=list)
     """The finished tests, in the order they finished."""
@@ -102,6 +106,8 @@ class Run:
         self.templates = Templates(
             self.cache / "templates", self.settings.template_space_mib, self.say
         )
+        self.pool = Pool(self.templates.warm_copy, self.workers)
+        self.quiet = Quiet(self.cache)
         self.bounds_path = self.settings.bounds or shipped("configs/bounds.yaml")
         self.bounds: dict[str, Bounds] = load_bounds(self.bounds_path, OPERATIONS)
         self.kernels = tuple(
@@ -160,7 +166,20 @@ class Run:
         config = self._boot_config(target, settings)
         if settings.fresh == BOOT:
             return boot(target.kernel, config, folder)
-        return self.templates.guest(target.kernel, config, folder)
+        request = Request(target.kernel, config, folder)
+        return self.templates.guest(target.kernel, config, folder, self.pool.take(request))
+
+    def prepare_next(self, target: Target, settings: Settings, folder: Path) -> None:
+        """Begin to restore the guest that ``boot`` will be asked for next."""
+        if settings.fresh != BOOT:
+            request = Request(target.kernel, self._boot_config(target, settings), folder)
+            self.pool.prepare(request)
+
+    def close(self) -> None:
+        """End what is left of the run: to be called when no guest runs."""
+        if self.kernels:
+            self.pool.close()
+            self.quiet.release()
 
     def _boot_config(self, target: Target, settings: Settings) -> BootConfig:
         return BootConfig(

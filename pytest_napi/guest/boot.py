@@ -73,6 +73,16 @@ class Booted(Closing):
             self.hello = self.guest.wait_ready(self.config.timeout)
         self.machine.observe_host()
 
+    def warm_up(self) -> None:
+        """Let a restored guest run a program, then stand still again.
+
+        TCG then has translated what every program needs: the first one takes 0.2 s less.
+        """
+        self.machine.resume()
+        self.guest.wake(self.config.timeout)
+        self.guest.run(["true"], check=True)
+        self.machine.pause()
+
     @functools.cached_property
     def preemption(self) -> Running:
         """The preemption model that really runs, read back from the guest."""

@@ -63,8 +63,23 @@ class Templates:
             raise GuestLost("guest lost: its saved memory is cut off")
         return None
 
-    def guest(self, kernel: Kernel, config: BootConfig, folder: Path) -> Booted:
+    def warm_copy(self, kernel: Kernel, config: BootConfig, folder: Path) -> Booted | None:
+        """Return a copy that has run before and stands still; otherwise as ``copy``."""
+        copied = self.copy(kernel, config, folder)
+        if copied is not None:
+            try:
+                copied.warm_up()
+            except BaseException:
+                copied.close()
+                raise
+        return copied
+
+    def guest(
+        self, kernel: Kernel, config: BootConfig, folder: Path, prepared: Booted | None = None
+    ) -> Booted:
         """Return a guest that takes commands, its machine's files in ``folder``.
+
+        ``prepared`` is a copy that is already there.
 
         It is a copy of a template, which is made when there is none; where that cannot be, it is a
         guest that was booted, with a note that says why.  Raises GuestLost and HostUnfit as
@@ -72,9 +87,9 @@ class Templates:
         """
         key = template_key(kernel, config)
         notes: list[str] = []
-        copied = None
+        copied = prepared
         try:
-            copied = self.copy(kernel, config, folder)
+            copied = copied or self.copy(kernel, config, folder)
         except GuestLost as error:
             notes.append(f"the saved guest could not be restored, another is saved: {error}")
             self._remove(key)
@@ -215,7 +230,7 @@ def template_key(kernel: Kernel, config: BootConfig) -> str:
     """
     machine = machine_config(kernel, config, guest_image(kernel, config.cache))
     told = replace(
-        machine, kernel=Path(identity(machine.kernel)), initramfs=Path(identity(machine.initramfs))
+        machine, kernel=Path(identity(kernel.image)), initramfs=Path(identity(machine.initramfs))
     )
     descriptors = Descriptors(console=0, channel=1, qmp=2)
     argv = qemu_argv(config.emulator.path, told, descriptors, Memory(Path("memory"), shared=False))

@@ -141,8 +141,15 @@ class Machine(Closing):
 
     def resume(self) -> None:
         """Let a stopped guest run.  Raises GuestLost when QEMU is gone."""
+        self._control("cont")
+
+    def pause(self) -> None:
+        """Let the guest stand still, its clocks too.  Raises GuestLost when QEMU is gone."""
+        self._control("stop")
+
+    def _control(self, command: str) -> None:
         try:
-            self.qmp.execute("cont")
+            self.qmp.execute(command)
         except ControlError as error:
             raise self.lost(str(error)) from None
 

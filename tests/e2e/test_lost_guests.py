@@ -18,18 +18,14 @@ from pytest_napi.shipped import shipped
 from runs import qemus
 
 LOSSES = """
-import os, signal, subprocess
-
-def qemu():
-    said = subprocess.run(["pgrep", "-P", str(os.getpid()), "qemu"], capture_output=True, text=True)
-    return int(said.stdout)
+import os, signal
 
 def test_panic(guest):
     guest.write_text("/proc/sysrq-trigger", "c")
     guest.run(["true"])
 
-def test_qemu_crash(guest):
-    os.kill(qemu(), signal.SIGSEGV)
+def test_qemu_crash(guest, napi_test):
+    os.kill(napi_test.booted.machine.pid, signal.SIGSEGV)
     guest.run(["true"])
 
 def test_power_off(guest):
@@ -62,7 +58,9 @@ def test_each_loss_costs_one_test_and_is_named(napi):
 
 def test_a_guest_that_does_not_boot_in_time_is_given_up(napi):
     source = "def test_it(guest): pass\n"
-    run = napi("--kernel=k=debian:6.12", "--napi-boot-timeout=0.1", source=source)
+    run = napi(
+        *("--kernel=k=debian:6.12", "--napi-boot-timeout=0.1", "--napi-fresh=boot"), source=source
+    )
     assert run.status == 1
     assert "1 error" in run.out
     (test,) = run.tests

@@ -19,7 +19,7 @@ def test_long_waits_show_their_progress(tmp_path, kernel_6_12):
         str(SELFTESTS / "test_netdev_deletion.py"),
     )
     terminal = pexpect.spawn(arguments[0], arguments[1:], cwd=tmp_path, timeout=120)
-    terminal.expect(r"booting k-full")
+    terminal.expect(r"getting a guest of k-full")
     terminal.expect(r"netdev_deletion: idle baseline")
     terminal.expect(r"netdev_deletion: \d+ samples, longest \d\.\d\d s")
     terminal.expect(r"1 passed")

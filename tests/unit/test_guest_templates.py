@@ -16,6 +16,8 @@ from pytest_napi.machine.boards import BOARDS
 from pytest_napi.machine.control import ControlError
 from pytest_napi.machine.emulator import Accelerator, Emulator
 
+KERNEL = SimpleNamespace(image=None)
+
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
@@ -35,6 +37,7 @@ def config(tmp_path, monkeypatch):
             boot_parameters=(f"preempt={config.model}",),
         )
 
+    monkeypatch.setattr(KERNEL, "image", tmp_path / "kernel")
     monkeypatch.setattr(module, "machine_config", machine)
     monkeypatch.setattr(module, "guest_image", lambda kernel, cache: tmp_path / "initramfs")
     emulator = Emulator(tmp_path / "qemu", (7, 2, 22))
@@ -100,51 +103,51 @@ def templates(tmp_path):
 
 
 def test_the_second_guest_is_a_copy_of_the_same(templates, machines, config, tmp_path):
-    assert not templates.ready(None, config)
+    assert not templates.ready(KERNEL, config)
     for _ in range(2):
-        assert templates.guest(None, config, tmp_path).restored
+        assert templates.guest(KERNEL, config, tmp_path).restored
     assert machines.log == ["booted", "saved", "closed", *["restored", "taken over"] * 2]
-    assert templates.ready(None, config)
+    assert templates.ready(KERNEL, config)
 
 
 def test_a_boot_repeated_is_noted_with_the_test_it_was_for(templates, machines, config, tmp_path):
     machines.notes.append("booted again: guest lost")
-    assert templates.guest(None, config, tmp_path).notes == ["booted again: guest lost"]
-    assert templates.guest(None, config, tmp_path).notes == []
+    assert templates.guest(KERNEL, config, tmp_path).notes == ["booted again: guest lost"]
+    assert templates.guest(KERNEL, config, tmp_path).notes == []
 
 
 def test_whatever_a_guest_depends_on_makes_another_template(config, tmp_path):
-    key = template_key(None, config)
-    assert template_key(None, config) == key
+    key = template_key(KERNEL, config)
+    assert template_key(KERNEL, config) == key
     for changed in (
         replace(config, cpus=4),
         replace(config, model="full"),
         replace(config, memory_mib=2),
         replace(config, accelerator=Accelerator("kvm", "")),
     ):
-        assert template_key(None, changed) != key
+        assert template_key(KERNEL, changed) != key
     for name in ("qemu", "kernel", "initramfs"):
-        before = template_key(None, config)
+        before = template_key(KERNEL, config)
         (tmp_path / name).write_text("another")
-        assert template_key(None, config) != before
+        assert template_key(KERNEL, config) != before
 
 
 def test_one_that_cannot_be_restored_is_made_anew_with_a_note(
     templates, machines, config, tmp_path
 ):
-    templates.guest(None, config, tmp_path)
+    templates.guest(KERNEL, config, tmp_path)
     machines.broken = 1
-    guest = templates.guest(None, config, tmp_path)
+    guest = templates.guest(KERNEL, config, tmp_path)
     assert guest.restored
     assert "could not be restored" in guest.notes[0]
-    assert templates.guest(None, config, tmp_path).notes == []
+    assert templates.guest(KERNEL, config, tmp_path).notes == []
 
 
 def test_a_memory_file_cut_off_is_not_used(templates, machines, config, tmp_path):
-    templates.guest(None, config, tmp_path)
-    os.truncate(tmp_path / "templates" / template_key(None, config) / "memory", 1000)
-    assert not templates.ready(None, config)
-    guest = templates.guest(None, config, tmp_path)
+    templates.guest(KERNEL, config, tmp_path)
+    os.truncate(tmp_path / "templates" / template_key(KERNEL, config) / "memory", 1000)
+    assert not templates.ready(KERNEL, config)
+    guest = templates.guest(KERNEL, config, tmp_path)
     assert guest.restored
     assert "cut off" in guest.notes[0]
     assert machines.log.count("booted") == 2
@@ -163,7 +166,7 @@ def test_a_guest_that_cannot_be_saved_serves_and_the_next_is_booted(
 ):
     templates = Templates(tmp_path / "templates", 4096, print)
     vars(machines).update(fault)
-    guests = [templates.guest(None, config, tmp_path) for _ in range(2)]
+    guests = [templates.guest(KERNEL, config, tmp_path) for _ in range(2)]
     assert not any(guest.restored for guest in guests)
     assert all(why in guest.notes[0] for guest in guests)
     assert machines.log.count("booted") == 2
@@ -173,7 +176,7 @@ def test_a_guest_that_cannot_be_saved_serves_and_the_next_is_booted(
 
 def test_a_full_disk_is_found_before_the_boot(templates, machines, config, tmp_path, monkeypatch):
     monkeypatch.setattr(module.shutil, "disk_usage", lambda path: SimpleNamespace(free=1 << 20))
-    guest = templates.guest(None, config, tmp_path)
+    guest = templates.guest(KERNEL, config, tmp_path)
     assert not guest.restored
     assert "1 MiB are free" in guest.notes[0]
 
@@ -182,10 +185,10 @@ def test_the_unused_go_first_and_the_last_one_stays(machines, config, tmp_path):
     templates = Templates(tmp_path / "templates", 3, print)  # MiB; a guest takes a little over one
     configs = [replace(config, model=name) for name in ("a", "b", "c")]
     for age, each in enumerate(configs[:2]):
-        templates.guest(None, each, tmp_path)
-        os.utime(tmp_path / "templates" / template_key(None, each), (age, age))
-    templates.guest(None, configs[2], tmp_path)
-    assert [templates.ready(None, each) for each in configs] == [False, True, True]
+        templates.guest(KERNEL, each, tmp_path)
+        os.utime(tmp_path / "templates" / template_key(KERNEL, each), (age, age))
+    templates.guest(KERNEL, configs[2], tmp_path)
+    assert [templates.ready(KERNEL, each) for each in configs] == [False, True, True]
     templates = Templates(tmp_path / "templates", 0, print)
-    templates.guest(None, configs[0], tmp_path)
-    assert [templates.ready(None, each) for each in configs] == [True, False, False]
+    templates.guest(KERNEL, configs[0], tmp_path)
+    assert [templates.ready(KERNEL, each) for each in configs] == [True, False, False]

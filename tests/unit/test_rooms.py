@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest_napi
 
 PACKAGE = Path(pytest_napi.__file__).parent
-GROUND = ("cache", "closing", "errors", "shipped", "untrusted")
+GROUND = ("cache", "closing", "errors", "quiet", "shipped", "untrusted")
 # Data flows from left to right.
 LINE = ("options", "kernel", "image", "machine", "guest", "net", "measure", "bounds", "report")
 ROOF = ("commands", "fixtures", "gather", "plugin", "run", "terminal")
