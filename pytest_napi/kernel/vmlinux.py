@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ _PVH_ENTRY = 18
 """XEN_ELFNOTE_PHYS32_ENTRY (include/xen/interface/elfnote.h), the only note QEMU looks for."""
 
 _NAME = "vmlinux"
+
+_KEPT = 8
+"""How many unpacked kernels the cache keeps: 60 MB each, and half a second to make again."""
 
 
 def vmlinux(image: Path, cache: Path) -> Path | None:
@@ -33,11 +37,20 @@ def vmlinux(image: Path, cache: Path) -> Path | None:
         kernel = read_payload(image, b"".join)
         if kernel is not None and _has_pvh_note(kernel):
             (folder / _NAME).write_bytes(kernel)
+        with suppress(OSError):  # another run may remove the same
+            _remove_oldest(cache / _NAME)
 
     key = identity(image)[:32]
     # An empty folder says that there is none.
     found = published(cache / _NAME / key, unpack) / _NAME
     return found if found.exists() else None
+
+
+def _remove_oldest(folder: Path) -> None:
+    kernels = folder.glob(f"[!.]*/{_NAME}")
+    for kernel in sorted(kernels, key=lambda path: path.stat().st_mtime_ns)[: 1 - _KEPT]:
+        kernel.unlink()
+        kernel.parent.rmdir()
 
 
 def _has_pvh_note(kernel: bytes) -> bool:

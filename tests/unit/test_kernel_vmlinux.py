@@ -2,6 +2,7 @@
 """Which kernels QEMU may boot without the guest's own decompression."""
 
 import lzma
+import os
 import struct
 
 import pytest
@@ -62,3 +63,14 @@ def test_a_damaged_payload_is_too(tmp_path):
     assert vmlinux(path, tmp_path / "cache") is None
     (tmp_path / "text").write_text("no image")
     assert vmlinux(tmp_path / "text", tmp_path / "cache") is None
+
+
+def test_the_oldest_make_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_KEPT", 2)
+    found = []
+    for number in range(4):
+        (tmp_path / str(number)).mkdir()
+        found.append(vmlinux(image(tmp_path / str(number), elf()), tmp_path / "cache"))
+        os.utime(found[-1], (number, number))
+    assert [path.exists() for path in found] == [False, False, True, True]
+    assert len(list((tmp_path / "cache" / "vmlinux").iterdir())) == 2
