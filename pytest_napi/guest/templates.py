@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Saved guests: one is booted and saved, every test gets a copy of it.
+"""Saved guests: the first is booted and saved, and every later test gets a copy of it.
 
 A template is a folder of the cache named by a hash of all that its guest depends on.  It is made
 under a lock, appears whole or not at all, and is made anew when QEMU cannot restore it.
@@ -27,9 +27,6 @@ from pytest_napi.machine.snapshot import Snapshot
 _FORMAT = "1"
 """Part of every key: changes with what a saved guest is."""
 
-_SPARE = 64 << 20
-"""Bytes a file system must have free beside the guest's memory, which is seldom used whole."""
-
 
 class Templates:
     """The saved guests of a cache.
@@ -44,10 +41,6 @@ class Templates:
         self._say = say
         self._without: dict[str, str] = {}
         """By key, why a guest cannot be saved: it is not tried again."""
-
-    def ready(self, kernel: Kernel, config: BootConfig) -> bool:
-        """Return whether a guest can be restored without booting one first."""
-        return self._snapshot(template_key(kernel, config), config) is not None
 
     def copy(self, kernel: Kernel, config: BootConfig, folder: Path) -> Booted | None:
         """Return a copy of the template, not yet taken over; None when there is none.
@@ -79,68 +72,46 @@ class Templates:
     ) -> Booted:
         """Return a guest that takes commands, its machine's files in ``folder``.
 
-        ``prepared`` is a copy that is already there.
-
-        It is a copy of a template, which is made when there is none; where that cannot be, it is a
-        guest that was booted, with a note that says why.  Raises GuestLost and HostUnfit as
-        ``boot`` does.
+        It is ``prepared``, a copy that is already there, or else a new copy of the template, which
+        is made when there is none.  Where that cannot be, it is a guest that was booted, with a
+        note that says why.  Raises GuestLost and HostUnfit as ``boot`` does.
         """
         key = template_key(kernel, config)
         notes: list[str] = []
-        copied = prepared
+        found = None
         try:
-            copied = copied or self.copy(kernel, config, folder)
+            found = _taken_over(prepared or self.copy(kernel, config, folder))
         except GuestLost as error:
             notes.append(f"the saved guest could not be restored, another is saved: {error}")
             self._remove(key)
-        if copied is None and key not in self._without:
-            copied = self._make(key, kernel, config, folder, notes)
-        if copied is None:
-            copied = boot(kernel, config, folder)
+        if found is None and key not in self._without:
+            found = self._made(key, kernel, config, folder)
+        if found is None:
+            found = boot(kernel, config, folder)
             notes.append(f"booted, not restored: {self._without[key]}")
-        copied.notes = [*notes, *copied.notes]
-        if copied.restored:
-            try:
-                copied.take_over()
-            except BaseException:
-                copied.close()
-                raise
-        return copied
+        found.notes = [*notes, *found.notes]
+        return found
 
-    def _make(
-        self, key: str, kernel: Kernel, config: BootConfig, folder: Path, notes: list[str]
-    ) -> Booted | None:
-        """Save a guest and return a copy; or a guest that could not be saved but runs, or None.
+    def _made(self, key: str, kernel: Kernel, config: BootConfig, folder: Path) -> Booted | None:
+        """Boot a guest, save it, and return it; or a copy where another run has just saved one.
 
-        What was out of the ordinary with the saved one's boot is added to ``notes``.
+        Returns None when none can be had, and ``_without`` has the reason.
         """
         try:
             with locked(self._folder / "making" / key, self._say):
                 if self._snapshot(key, config) is None:
-                    self._check_space(config)
-                    booted = self._save(key, kernel, config, folder)
-                    if key in self._without:
-                        return booted
-                    notes += booted.notes
+                    return self._saved(key, boot(kernel, config, folder, saveable=True))
         except HostUnfit as error:
             self._without[key] = str(error)
             return None
-        self._prune(key)
-        return self.copy(kernel, config, folder)
+        try:
+            return _taken_over(self.copy(kernel, config, folder))
+        except GuestLost as error:
+            self._without[key] = f"a saved guest could not be restored: {error}"
+            return None
 
-    def _check_space(self, config: BootConfig) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        needed = (config.memory_mib << 20) + _SPARE
-        free = shutil.disk_usage(self._folder).free
-        if free < needed:
-            raise HostUnfit(
-                f"{free >> 20} MiB are free in {self._folder}, a guest to be saved may need "
-                f"{needed >> 20}: free some, or set PYTEST_NAPI_CACHE"
-            )
-
-    def _save(self, key: str, kernel: Kernel, config: BootConfig, folder: Path) -> Booted:
-        """Boot a guest, save and close it.  When it cannot be saved it runs on; see _without."""
-        booted = boot(kernel, config, folder, saveable=True)
+    def _saved(self, key: str, booted: Booted) -> Booted:
+        """Save a guest that has just booted, and let it run on."""
         try:
             splats = booted.machine.log.splats()
             if splats:
@@ -156,14 +127,15 @@ class Templates:
                 booted.machine.save(Snapshot(new))
                 new.rename(self._folder / key)
             except (ControlError, OSError) as error:
-                booted.machine.resume()
-                return self._unsaved(key, booted, f"it cannot be saved: {error}")
+                self._unsaved(key, booted, f"it cannot be saved: {error}")
             finally:
                 shutil.rmtree(new, ignore_errors=True)
+            booted.machine.resume()
+            booted.guest.wake(booted.config.timeout)  # its clock has stood still
         except BaseException:
             booted.close()
             raise
-        booted.close()
+        self._prune(key)
         return booted
 
     def _unsaved(self, key: str, booted: Booted, why: str) -> Booted:
@@ -220,6 +192,17 @@ class Templates:
             if key != keep:
                 self._remove(key)
                 total -= size
+
+
+def _taken_over(copied: Booted | None) -> Booted | None:
+    """Return the copy when it takes commands; raise GuestLost, with its machine closed, if not."""
+    if copied is not None:
+        try:
+            copied.take_over()
+        except BaseException:
+            copied.close()
+            raise
+    return copied
 
 
 def template_key(kernel: Kernel, config: BootConfig) -> str:

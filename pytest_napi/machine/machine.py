@@ -32,7 +32,7 @@ IDLE_SECONDS_MAX = 3.0
 """A guest that is busy for longer after its boot is busy by itself."""
 
 # An idle vCPU under TCG takes the timer ticks that are left: a few percent.
-_IDLE_WINDOW = 0.1
+_IDLE_WINDOW = 0.05
 _IDLE_SHARE = 0.2
 
 

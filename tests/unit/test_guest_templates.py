@@ -2,6 +2,7 @@
 """The cache of saved guests: what makes another one, and what is removed."""
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -51,7 +52,8 @@ class Guest:
         self.log = log
         self.restored = restored
         self.notes = []
-        self.guest = SimpleNamespace(run=lambda argv, check: None)
+        self.guest = SimpleNamespace(run=lambda argv, check: None, wake=lambda timeout: None)
+        self.config = SimpleNamespace(timeout=60)
         self.machine = SimpleNamespace(
             log=SimpleNamespace(splats=lambda: list(splats)),
             wait_idle=lambda: None,
@@ -77,7 +79,7 @@ class Guest:
 @pytest.fixture
 def machines(monkeypatch):
     """Let QEMU be a log of what would be done with it."""
-    made = SimpleNamespace(log=[], splats=(), refusal=None, broken=0, notes=[])
+    made = SimpleNamespace(log=[], splats=(), refusal=None, broken=0, deaf=0, notes=[])
 
     def boot(kernel, config, folder, *, saveable=False):
         made.log.append("booted")
@@ -90,7 +92,14 @@ def machines(monkeypatch):
             made.broken -= 1
             raise GuestLost("guest lost: QEMU died")
         made.log.append("restored")
-        return Guest(made.log, restored=True)
+        guest = Guest(made.log, restored=True)
+        if made.deaf:
+            made.deaf -= 1
+            guest.take_over = deaf
+        return guest
+
+    def deaf():
+        raise GuestLost("guest lost: the guest's agent did not report in 60 s")
 
     monkeypatch.setattr(module, "boot", boot)
     monkeypatch.setattr(module, "restore", restore)
@@ -102,12 +111,26 @@ def templates(tmp_path):
     return Templates(tmp_path / "templates", 4096, print)
 
 
-def test_the_second_guest_is_a_copy_of_the_same(templates, machines, config, tmp_path):
-    assert not templates.ready(KERNEL, config)
-    for _ in range(2):
-        assert templates.guest(KERNEL, config, tmp_path).restored
-    assert machines.log == ["booted", "saved", "closed", *["restored", "taken over"] * 2]
-    assert templates.ready(KERNEL, config)
+def test_the_first_guest_is_saved_and_the_others_are_copies(templates, machines, config, tmp_path):
+    guests = [templates.guest(KERNEL, config, tmp_path) for _ in range(3)]
+    assert [guest.restored for guest in guests] == [False, True, True]
+    assert machines.log == ["booted", "saved", "resumed", *["restored", "taken over"] * 2]
+
+
+def test_another_run_that_saved_it_meanwhile_spares_the_boot(
+    templates, machines, config, tmp_path, monkeypatch
+):
+    @contextmanager
+    def locked(folder, say):
+        Templates(tmp_path / "templates", 4096, print).guest(KERNEL, config, tmp_path)
+        yield
+
+    real = module.locked
+    monkeypatch.setattr(
+        module, "locked", lambda *_: (monkeypatch.setattr(module, "locked", real), locked(*_))[1]
+    )
+    assert templates.guest(KERNEL, config, tmp_path).restored
+    assert machines.log.count("booted") == 1
 
 
 def test_a_boot_repeated_is_noted_with_the_test_it_was_for(templates, machines, config, tmp_path):
@@ -138,7 +161,6 @@ def test_one_that_cannot_be_restored_is_made_anew_with_a_note(
     templates.guest(KERNEL, config, tmp_path)
     machines.broken = 1
     guest = templates.guest(KERNEL, config, tmp_path)
-    assert guest.restored
     assert "could not be restored" in guest.notes[0]
     assert templates.guest(KERNEL, config, tmp_path).notes == []
 
@@ -146,9 +168,7 @@ def test_one_that_cannot_be_restored_is_made_anew_with_a_note(
 def test_a_memory_file_cut_off_is_not_used(templates, machines, config, tmp_path):
     templates.guest(KERNEL, config, tmp_path)
     os.truncate(tmp_path / "templates" / template_key(KERNEL, config) / "memory", 1000)
-    assert not templates.ready(KERNEL, config)
     guest = templates.guest(KERNEL, config, tmp_path)
-    assert guest.restored
     assert "cut off" in guest.notes[0]
     assert machines.log.count("booted") == 2
 
@@ -170,25 +190,40 @@ def test_a_guest_that_cannot_be_saved_serves_and_the_next_is_booted(
     assert not any(guest.restored for guest in guests)
     assert all(why in guest.notes[0] for guest in guests)
     assert machines.log.count("booted") == 2
-    assert "closed" not in machines.log
+    assert "closed" not in machines.log  # they are in use
     assert not [path for path in (tmp_path / "templates").iterdir() if path.name != "making"]
 
 
-def test_a_full_disk_is_found_before_the_boot(templates, machines, config, tmp_path, monkeypatch):
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: SimpleNamespace(free=1 << 20))
+def test_one_that_cannot_be_restored_each_time_costs_boots_and_nothing_else(
+    templates, machines, config, tmp_path
+):
+    machines.broken = 9
+    guests = [templates.guest(KERNEL, config, tmp_path) for _ in range(3)]
+    assert not any(guest.restored for guest in guests)
+    assert [len(guest.notes) for guest in guests] == [0, 1, 1]
+    assert machines.log.count("booted") == 3
+
+
+def test_a_copy_that_does_not_wake_is_replaced_too(templates, machines, config, tmp_path):
+    templates.guest(KERNEL, config, tmp_path)
+    machines.deaf = 1
     guest = templates.guest(KERNEL, config, tmp_path)
-    assert not guest.restored
-    assert "1 MiB are free" in guest.notes[0]
+    assert "did not report" in guest.notes[0]
+    assert machines.log[-3:] == ["booted", "saved", "resumed"]
+    assert templates.guest(KERNEL, config, tmp_path).restored
 
 
 def test_the_unused_go_first_and_the_last_one_stays(machines, config, tmp_path):
+    def saved(config):
+        return (tmp_path / "templates" / template_key(KERNEL, config)).exists()
+
     templates = Templates(tmp_path / "templates", 3, print)  # MiB; a guest takes a little over one
     configs = [replace(config, model=name) for name in ("a", "b", "c")]
     for age, each in enumerate(configs[:2]):
         templates.guest(KERNEL, each, tmp_path)
         os.utime(tmp_path / "templates" / template_key(KERNEL, each), (age, age))
     templates.guest(KERNEL, configs[2], tmp_path)
-    assert [templates.ready(KERNEL, each) for each in configs] == [False, True, True]
+    assert [saved(each) for each in configs] == [False, True, True]
     templates = Templates(tmp_path / "templates", 0, print)
     templates.guest(KERNEL, configs[0], tmp_path)
-    assert [templates.ready(KERNEL, each) for each in configs] == [True, False, False]
+    assert [saved(each) for each in configs] == [True, False, False]
