@@ -8,6 +8,7 @@ the run.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,9 @@ from pytest_napi.run import Run
 
 INCONCLUSIVE_STATUS = 6
 """Exit status of a run in which nothing failed, but a verdict could not be given."""
+
+UNFIT = "napi_unfit"
+"""What a worker of pytest-xdist that cannot run guests calls the reason in its output."""
 
 _BAD = ("invalid: ", "not a success: ")
 """How the lines of the summary begin that are shown in red."""
@@ -49,6 +53,13 @@ class Gatherer:
                 records.append(from_plain(plain))
         if report.failed and getattr(report, "napi_outcome", "") == "lost":
             self._lost.append(report.nodeid)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """End the run where a worker cannot run guests: pytest-xdist would wait for it for ever."""
+        why = getattr(node, "workeroutput", {}).get(UNFIT)
+        if why:
+            raise pytest.UsageError(f"worker {node.gateway.id} ({node.gateway.spec}): {why}")
 
     def _all_records(self) -> list[TestRecord]:
         for record in self._run.open_records:

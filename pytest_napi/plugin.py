@@ -28,7 +28,7 @@ from pytest_napi.fixtures import (
     target_of,
     test_settings,
 )
-from pytest_napi.gather import Gatherer
+from pytest_napi.gather import UNFIT, Gatherer
 from pytest_napi.report import expect
 from pytest_napi.report.progress import Progress
 from pytest_napi.report.record import EITHER, LOGGED, SplatRecord, TestRecord, to_plain
@@ -72,11 +72,31 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         try:
             run.prepare()
         except NapiError as error:
-            raise pytest.UsageError(_with_detail(error)) from None
+            _refuse(session.config, _with_detail(error))
+            run.kernels = ()
+            return
     try:
         expect.check_labels(dict(run.settings.expect), [kernel.label for kernel in run.kernels])
     except ValueError as error:
         raise pytest.UsageError(f"--napi-expect: {error}") from None
+
+
+def _refuse(config: pytest.Config, why: str) -> None:
+    """End the run with one line.
+
+    A worker of pytest-xdist has to get as far as its collection to be heard: the gatherer of the
+    controller then ends the run.
+    """
+    if not hasattr(config, "workeroutput"):
+        raise pytest.UsageError(why) from None
+    config.workeroutput[UNFIT] = why
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """End a worker that cannot run guests."""
+    why = getattr(session.config, "workeroutput", {}).get(UNFIT)
+    if why:
+        raise pytest.UsageError(why)
 
 
 def _live_writer(config: pytest.Config) -> Any:

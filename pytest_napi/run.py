@@ -7,6 +7,7 @@ Knows nothing of pytest: the hooks and fixtures above tell it what to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,6 +89,7 @@ class Run:
     """The finished tests, in the order they finished."""
     open_records: list[TestRecord] = field(default_factory=list)
     """The tests that run now."""
+    _closing: ExitStack = field(default_factory=ExitStack)
 
     def prepare(self) -> None:
         """Find everything that can be found wrong before a test runs.
@@ -106,8 +108,9 @@ class Run:
         self.templates = Templates(
             self.cache / "templates", self.settings.template_space_mib, self.say
         )
-        self.pool = Pool(self.templates.warm_copy, self.workers)
         self.quiet = Quiet(self.cache)
+        self._closing.callback(self.quiet.release)
+        self.pool = self._closing.enter_context(Pool(self.templates.warm_copy, self.workers))
         self.bounds_path = self.settings.bounds or shipped("configs/bounds.yaml")
         self.bounds: dict[str, Bounds] = load_bounds(self.bounds_path, OPERATIONS)
         self.kernels = tuple(
@@ -177,9 +180,7 @@ class Run:
 
     def close(self) -> None:
         """End what is left of the run: to be called when no guest runs."""
-        if self.kernels:
-            self.pool.close()
-            self.quiet.release()
+        self._closing.close()
 
     def _boot_config(self, target: Target, settings: Settings) -> BootConfig:
         return BootConfig(
