@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -112,8 +113,7 @@ def napi_test(
     request.node.stash[TEST] = test
     progress = request.config.stash[PROGRESS]
     measuring = any(name in MEASURING for name in request.fixturenames)
-    hold = run.quiet.measure if measuring else run.quiet.share
-    hold(partial(progress.show, WAITING))
+    run.hold_host(measuring, partial(progress.show, WAITING))
     try:
         progress.show(f"getting a guest of {napi_target.id}")
         folder = _folder(request.node, settings, tmp_path_factory)
@@ -121,25 +121,36 @@ def napi_test(
         progress.clear()
         _skip_unless_running(booted, napi_target.model)
         if not measuring:
-            _prepare_next(run, request.node.stash.get(NEXT, None), tmp_path_factory)
+            _prepare_next(run, request.node, tmp_path_factory)
         yield test
         splats = test.new_splats()
     finally:
         test.close()
-        run.pool.settle()
-        run.quiet.release()
+        # One that shares the host keeps it for the next that does, whose guest is being prepared.
+        if measuring or target_of(request.node.stash.get(NEXT, None)) is None:
+            run.leave_host()
     if splats:  # not seen by the test's own check: logged since its end, or it never began
         pytest.fail(f"{LOGGED}{splats[0].line}\n{splats[0].excerpt}", pytrace=False)
 
 
-def _prepare_next(
-    run: Run, item: pytest.Item | None, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Begin to restore the guest of the test that runs next."""
-    target = target_of(item)
-    if item is not None and target is not None:
-        settings = test_settings(run.settings, item)
-        run.prepare_next(target, settings, _folder(item, settings, tmp_path_factory))
+def _prepare_next(run: Run, item: pytest.Item, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Begin to restore the guests of the tests that run after ``item``."""
+    wanted = []
+    for following in islice(_following(item), run.pool.depth):
+        target = target_of(following)
+        if target is not None:
+            settings = test_settings(run.settings, following)
+            wanted.append((target, settings, _folder(following, settings, tmp_path_factory)))
+    run.prepare_next(wanted)
+
+
+def _following(item: pytest.Item) -> Iterable[pytest.Item]:
+    """Return the tests that run after ``item``, as far as that is known."""
+    if hasattr(item.config, "workerinput"):  # pytest-xdist tells a worker one at a time
+        following = item.stash.get(NEXT, None)
+        return [following] if following is not None else []
+    items = item.session.items
+    return islice(items, items.index(item) + 1, None)
 
 
 def target_of(item: pytest.Item | None) -> Target | None:
@@ -252,7 +263,7 @@ def _operation(operation: str, test: GuestTest, config: pytest.Config) -> Iterat
     assert booted is not None
     last_cpu = booted.config.cpus - 1
     progress = config.stash[PROGRESS]
-    test.run.quiet.measure(partial(progress.show, WAITING))  # it may be asked for this late
+    test.run.hold_host(True, partial(progress.show, WAITING))  # it may be asked for this late
     try:
         program = Operation(booted, operation)
     except OperationUnsupportedError as error:

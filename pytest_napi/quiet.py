@@ -34,6 +34,20 @@ class Quiet:
         """Whether the host is this process's alone."""
         return self._measuring
 
+    @property
+    def wanted(self) -> bool:
+        """Whether a measurement of somebody else waits for the host."""
+        try:
+            os.close(_locked(self._gate, fcntl.LOCK_SH | fcntl.LOCK_NB))
+        except BlockingIOError:
+            return True
+        return False
+
+    @property
+    def sharing(self) -> bool:
+        """Whether the host is held together with others."""
+        return self._held is not None and not self._measuring
+
     def share(self, waiting: Callable[[], None] = lambda: None) -> None:
         """Hold the host together with others; wait for a measurement that runs or waits.
 
@@ -81,14 +95,19 @@ class Quiet:
             raise
 
 
-def _locked(path: Path, how: int, waiting: Callable[[], None]) -> int:
-    """Return an open descriptor that has the lock; closing it gives the lock up."""
+def _locked(path: Path, how: int, waiting: Callable[[], None] = lambda: None) -> int:
+    """Return an open descriptor that has the lock; closing it gives the lock up.
+
+    Raises BlockingIOError where it cannot be had and ``how`` has LOCK_NB.
+    """
     with writing(path.parent):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(descriptor, how | fcntl.LOCK_NB)
         except BlockingIOError:
+            if how & fcntl.LOCK_NB:
+                raise
             waiting()
             fcntl.flock(descriptor, how)
     except BaseException:

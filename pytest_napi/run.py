@@ -6,7 +6,7 @@ Knows nothing of pytest: the hooks and fixtures above tell it what to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,11 +172,29 @@ class Run:
         request = Request(target.kernel, config, folder)
         return self.templates.guest(target.kernel, config, folder, self.pool.take(request))
 
-    def prepare_next(self, target: Target, settings: Settings, folder: Path) -> None:
-        """Begin to restore the guest that ``boot`` will be asked for next."""
-        if settings.fresh != BOOT:
-            request = Request(target.kernel, self._boot_config(target, settings), folder)
-            self.pool.prepare(request)
+    def hold_host(self, alone: bool, waiting: Callable[[], None]) -> None:
+        """Hold the host for a test: alone when it takes figures, else together with others.
+
+        A hold of the test before is kept where it will do; ``waiting`` is called before a wait.
+        """
+        if not alone and self.quiet.sharing and not self.quiet.wanted:
+            return
+        self.pool.settle()  # nothing of ours disturbs whoever gets the host
+        (self.quiet.measure if alone else self.quiet.share)(waiting)
+
+    def leave_host(self) -> None:
+        """Give the host up to others."""
+        self.pool.settle()
+        self.quiet.release()
+
+    def prepare_next(self, wanted: Iterable[tuple[Target, Settings, Path]]) -> None:
+        """Begin to restore the guests that ``boot`` will be asked for next."""
+        requests = [
+            Request(target.kernel, self._boot_config(target, settings), folder)
+            for target, settings, folder in wanted
+            if settings.fresh != BOOT
+        ]
+        self.pool.prepare(requests)
 
     def close(self) -> None:
         """End what is left of the run: to be called when no guest runs."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The next test's guest, restored while the present test runs."""
+"""The next tests' guests, restored while the present test runs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +14,9 @@ from pytest_napi.closing import Closing
 from pytest_napi.errors import NapiError
 from pytest_napi.guest.boot import BootConfig, Booted
 from pytest_napi.kernel.kernel import Kernel
+
+DEPTH = 2
+"""Guests prepared at once: a guest takes 0.4 s on one CPU, and a short test is over before that."""
 
 _SPARE_MIB = 256
 """What is left of the host's memory for everything else."""
@@ -29,7 +32,7 @@ class Request:
 
 
 class Pool(Closing):
-    """At most one restored guest that stands still until it is taken.
+    """Up to DEPTH restored guests that stand still until they are taken.
 
     ``copy`` restores one, or returns None where there is nothing to restore.  ``workers`` is how
     many processes run tests on this host at once: each needs a CPU for the test itself.
@@ -39,46 +42,46 @@ class Pool(Closing):
         self, copy: Callable[[Kernel, BootConfig, Path], Booted | None], workers: int = 1
     ) -> None:
         self._copy = copy
-        self._has_cpu = (os.cpu_count() or 1) > workers
-        # One thread for all: a QEMU dies with the thread that has started it.
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="napi-pool")
-        self._next: tuple[Request, Future[Booted | None]] | None = None
+        self.depth = DEPTH if (os.cpu_count() or 1) > workers else 0
+        """How many guests are worth asking for."""
+        # Its threads live as long as itself: a QEMU dies with the thread that has started it.
+        self._executor = ThreadPoolExecutor(DEPTH, thread_name_prefix="napi-pool")
+        self._prepared: dict[Request, Future[Booted | None]] = {}
 
-    def prepare(self, request: Request) -> None:
-        """Begin to restore a guest, if the host has a CPU and the memory to spare."""
-        self._drop()
-        if self._has_cpu and request.config.memory_mib + _SPARE_MIB < available_mib():
-            future = self._executor.submit(
-                self._copy, request.kernel, request.config, request.folder
-            )
-            self._next = request, future
+    def prepare(self, requests: Sequence[Request]) -> None:
+        """Begin to restore the guests that are wanted next, if the host has memory to spare.
+
+        Those that were prepared for others are ended.
+        """
+        for unwanted in self._prepared.keys() - set(requests):
+            self._drop(unwanted)
+        for request in requests[: self.depth]:
+            fits = request.config.memory_mib + _SPARE_MIB < available_mib()
+            if fits and request not in self._prepared:
+                self._prepared[request] = self._executor.submit(
+                    self._copy, request.kernel, request.config, request.folder
+                )
 
     def take(self, request: Request) -> Booted | None:
         """Return the guest that was prepared for ``request``; None when there is none."""
-        if self._next is None or self._next[0] != request:
-            self._drop()
-            return None
-        (_, future), self._next = self._next, None
+        future = self._prepared.pop(request, None)
         with suppress(NapiError):  # who restores it next is told the same
-            return future.result()
+            return future.result() if future is not None else None
         return None
 
     def settle(self) -> None:
         """Wait until nothing is under way: a prepared guest takes no CPU."""
-        if self._next is not None:
-            self._next[1].exception()
+        for future in self._prepared.values():
+            future.exception()
 
-    def _drop(self) -> None:
-        if self._next is not None:
-            (_, future), self._next = self._next, None
-            with suppress(NapiError):
-                unwanted = future.result()
-                if unwanted is not None:
-                    unwanted.close()
+    def _drop(self, request: Request) -> None:
+        unwanted = self.take(request)
+        if unwanted is not None:
+            unwanted.close()
 
     def close(self) -> None:
-        """End the guest nobody has taken, and the thread: to be called when no guest runs."""
-        self._drop()
+        """End the guests nobody has taken, and the threads: to be called when no guest runs."""
+        self.prepare([])
         self._executor.shutdown()
 
 

@@ -10,11 +10,12 @@ import pytest
 from pytest_napi.errors import GuestLost
 from pytest_napi.guest import pool as module
 from pytest_napi.guest.boot import BootConfig
-from pytest_napi.guest.pool import Pool, Request, available_mib
+from pytest_napi.guest.pool import DEPTH, Pool, Request, available_mib
 from pytest_napi.machine.emulator import Accelerator, Emulator
 
 CONFIG = BootConfig(Emulator(Path("/q"), (7, 2, 22)), Accelerator("tcg", ""), Path("/c"))
 REQUEST = Request("kernel", CONFIG, Path("/f"))
+OTHER = replace(REQUEST, folder=Path("/g"))
 
 
 class Guest:
@@ -46,43 +47,55 @@ def pool(made):
 
 
 def test_who_asked_for_it_gets_it_once(pool, made):
-    pool.prepare(REQUEST)
+    pool.prepare([REQUEST])
     assert pool.take(REQUEST) is made[0]
     assert pool.take(REQUEST) is None
     assert not made[0].closed
 
 
 def test_one_nobody_asks_for_is_ended(pool, made):
-    pool.prepare(REQUEST)
-    assert pool.take(replace(REQUEST, folder=Path("/g"))) is None
-    pool.prepare(REQUEST)
-    pool.prepare(replace(REQUEST, config=replace(CONFIG, cpus=1)))
+    pool.prepare([REQUEST])
+    assert pool.take(OTHER) is None
+    pool.prepare([OTHER])
+    assert [guest.closed for guest in made[:1]] == [True]
     pool.close()
-    assert [guest.closed for guest in made] == [True, True, True]
+    assert [guest.closed for guest in made] == [True, True]
 
 
-def test_all_are_made_by_one_thread_that_lives_on(pool, made):
+def test_as_many_as_are_worth_it_and_none_twice(pool, made):
+    requests = [replace(REQUEST, folder=Path(name)) for name in "abc"]
+    pool.prepare(requests)
+    pool.settle()
+    assert len(made) == DEPTH == 2
+    assert pool.take(requests[0]) in made
+    pool.prepare(requests[1:])
+    pool.settle()
+    assert len(made) == 3
+    assert not any(guest.closed for guest in made)
+
+
+def test_they_are_made_by_threads_that_live_on(pool, made):
     for _ in range(3):
-        pool.prepare(REQUEST)
+        pool.prepare([REQUEST, OTHER])
         pool.take(REQUEST)
-    (thread,) = {guest.thread for guest in made}
-    assert thread.is_alive()
+        pool.take(OTHER)
+    assert all(guest.thread.is_alive() for guest in made)
 
 
 def test_one_that_cannot_be_restored_is_none(pool):
     broken = replace(REQUEST, config=replace(CONFIG, model="broken"))
-    pool.prepare(broken)
+    pool.prepare([broken])
     pool.settle()
     assert pool.take(broken) is None
-    pool.prepare(broken)
+    pool.prepare([broken])
 
 
 def test_a_host_without_cpu_or_memory_to_spare_prepares_none(made, monkeypatch):
     with Pool(lambda *_: made.append(Guest()), workers=2) as pool:
-        pool.prepare(REQUEST)
+        pool.prepare([REQUEST])
     monkeypatch.setattr(module, "available_mib", lambda: CONFIG.memory_mib + 100)
     with Pool(lambda *_: made.append(Guest())) as pool:
-        pool.prepare(REQUEST)
+        pool.prepare([REQUEST])
     assert made == []
 
 

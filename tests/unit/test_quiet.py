@@ -207,3 +207,17 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(HostUnfit, match="PYTEST_NAPI_CACHE"):
         Quiet(tmp_path / "file").share()
+
+
+def test_that_a_measurement_waits_can_be_told(tmp_path, start):
+    quiet = Quiet(tmp_path)
+    sharer = start("share")
+    assert sharer.says() == "holds"
+    assert not quiet.wanted
+    other = start("measure")
+    assert other.says() == "waits"
+    assert quiet.wanted
+    sharer.release()
+    assert other.says() == "holds"
+    assert not quiet.wanted
+    assert not quiet.sharing
