@@ -149,7 +149,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Let ``--dist loadgroup`` of pytest-xdist give the tests of one saved guest to one worker."""
     target = target_of(item)
-    if target is None or item.get_closest_marker("xdist_group") is not None:
+    known = item.config.pluginmanager.hasplugin("xdist")  # else --strict-markers refuses the marker
+    if target is None or not known or item.get_closest_marker("xdist_group") is not None:
         return
     with suppress(ValueError):  # a wrong marker is refused when the collection is complete
         settings = test_settings(item.config.stash[RUN].settings, item)
