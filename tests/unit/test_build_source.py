@@ -45,11 +45,13 @@ def bench(tmp_path):
 @pytest.mark.parametrize("suffix", ["", "gz", "xz", "bz2"])
 def test_a_tarball_is_extracted_once(bench, suffix):
     (bench.tree / "link").symlink_to("net/dev.c")
-    found = bench.find(bench.tarball(suffix))
+    tarball = bench.tarball(suffix)
+    found = bench.find(tarball)
     assert (found.root / "net/dev.c").read_text() == "net/dev.c"
     assert (found.root / "link").readlink().name == "dev.c"
     (found.root / "mark").touch()
-    assert (bench.find(bench.tarball(suffix)).root / "mark").exists()
+    tarball.touch()  # not made anew: gzip writes the time into it
+    assert (bench.find(tarball).root / "mark").exists()
 
 
 @pytest.mark.parametrize("suffix", ["gz", "xz"])
