@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -25,3 +27,13 @@ class Closing(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@contextmanager
+def closed_on_error(what: Closing) -> Iterator[None]:
+    """Close ``what`` if the ``with`` block raises; else it is somebody else's to close."""
+    try:
+        yield
+    except BaseException:
+        what.close()
+        raise

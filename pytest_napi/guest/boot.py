@@ -67,19 +67,22 @@ class Booted(Closing):
         Raises GuestLost.
         """
         if self.restored:
-            self.machine.resume()
-            self.hello = self.guest.wake(self.config.timeout)
+            self.wake()
         else:
             self.hello = self.guest.wait_ready(self.config.timeout)
         self.machine.observe_host()
+
+    def wake(self) -> None:
+        """Let a guest run that has stood still, and tell it the time.  Raises GuestLost."""
+        self.machine.resume()
+        self.hello = self.guest.wake(self.config.timeout)
 
     def warm_up(self) -> None:
         """Let a restored guest run a program, then stand still again.
 
         TCG then has translated what every program needs: the first one takes 0.2 s less.
         """
-        self.machine.resume()
-        self.guest.wake(self.config.timeout)
+        self.wake()
         self.guest.run(["true"], check=True)
         self.machine.pause()
 

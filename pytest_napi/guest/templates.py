@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_napi.closing import closed_on_error
 from pytest_napi.errors import GuestLost, HostUnfit
 from pytest_napi.guest.boot import BootConfig, Booted, boot, guest_image, machine_config, restore
 from pytest_napi.kernel.kernel import Kernel
@@ -60,11 +61,8 @@ class Templates:
         """Return a copy that has run before and stands still; otherwise as ``copy``."""
         copied = self.copy(kernel, config, folder)
         if copied is not None:
-            try:
+            with closed_on_error(copied):
                 copied.warm_up()
-            except BaseException:
-                copied.close()
-                raise
         return copied
 
     def guest(
@@ -112,7 +110,7 @@ class Templates:
 
     def _saved(self, key: str, booted: Booted) -> Booted:
         """Save a guest that has just booted, and let it run on."""
-        try:
+        with closed_on_error(booted):
             splats = booted.machine.log.splats()
             if splats:
                 # A guest's log is part of its test's verdict: one boot's must not be every test's.
@@ -130,11 +128,7 @@ class Templates:
                 self._unsaved(key, booted, f"it cannot be saved: {error}")
             finally:
                 shutil.rmtree(new, ignore_errors=True)
-            booted.machine.resume()
-            booted.guest.wake(booted.config.timeout)  # its clock has stood still
-        except BaseException:
-            booted.close()
-            raise
+            booted.wake()
         self._prune(key)
         return booted
 
@@ -197,11 +191,8 @@ class Templates:
 def _taken_over(copied: Booted | None) -> Booted | None:
     """Return the copy when it takes commands; raise GuestLost, with its machine closed, if not."""
     if copied is not None:
-        try:
+        with closed_on_error(copied):
             copied.take_over()
-        except BaseException:
-            copied.close()
-            raise
     return copied
 
 

@@ -20,12 +20,16 @@ SAMPLE_SECONDS = 0.05
 
 def read_run_delay(pid: int, thread: int) -> int:
     """Return the run delay of a thread in ns.  Raises OSError when it is gone or not counted."""
-    return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1])
+    return _schedstat(pid, thread)[1]
 
 
 def read_run_time(pid: int, thread: int) -> int:
     """Return the CPU time of a thread in ns.  Raises OSError when it is gone or not counted."""
-    return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[0])
+    return _schedstat(pid, thread)[0]
+
+
+def _schedstat(pid: int, thread: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()))
 
 
 class Interference:

@@ -98,11 +98,11 @@ def _wait(qmp: Qmp) -> None:
     deadline = time.monotonic() + _MIGRATION_SECONDS
     while True:
         answer = qmp.execute("query-migrate")
-        status = answer.get("status") if isinstance(answer, dict) else None
+        assert isinstance(answer, dict)  # MigrationInfo in QEMU's schema
+        status = answer.get("status")
         if status == "completed":
             return
         if status == "failed":
-            assert isinstance(answer, dict)
             raise ControlError(f"migration failed: {answer.get('error-desc', 'no reason given')}")
         if time.monotonic() > deadline:
             raise ControlError(f"migration did not end within {_MIGRATION_SECONDS:.0f} s")

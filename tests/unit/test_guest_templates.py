@@ -52,12 +52,10 @@ class Guest:
         self.log = log
         self.restored = restored
         self.notes = []
-        self.guest = SimpleNamespace(run=lambda argv, check: None, wake=lambda timeout: None)
-        self.config = SimpleNamespace(timeout=60)
+        self.guest = SimpleNamespace(run=lambda argv, check: None)
         self.machine = SimpleNamespace(
             log=SimpleNamespace(splats=lambda: list(splats)),
             wait_idle=lambda: None,
-            resume=lambda: log.append("resumed"),
             save=self.save,
         )
         self.refusal = refusal
@@ -68,6 +66,9 @@ class Guest:
         snapshot.memory.write_bytes(bytes(1 << 20))
         snapshot.state.write_bytes(b"state")
         self.log.append("saved")
+
+    def wake(self):
+        self.log.append("resumed")
 
     def take_over(self):
         self.log.append("taken over")
