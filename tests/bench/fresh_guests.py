@@ -60,6 +60,8 @@ def test_nothing():
 """
 
 ROUND_TRIPS = 200
+SHARED_OUT = 40
+WORKERS = (0, 2, 4)
 MEMORY_MIB = 256
 
 
@@ -122,6 +124,8 @@ class Bench:
         test = self._folder / "test_fresh.py"
         test.write_text(text)
         env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        # Without what else is installed here: other plugins take their own time to load.
+        env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         argv += [f"--rootdir={self._folder}", *options, str(test)]
         begun = time.time()
@@ -134,11 +138,13 @@ class Bench:
 
     def alone(self) -> Pytest:
         """Run pytest without the plugin."""
-        return self.pytest(ALONE, "-p", "no:napi")
+        return self.pytest(ALONE)
 
-    def tests(self, count: int) -> Pytest:
-        """Run ``count`` tests, a fresh guest and a ``true`` each."""
-        return self.pytest(TEST.format(count=count), f"--kernel={self._spec}")
+    def tests(self, count: int, workers: int = 0) -> Pytest:
+        """Run ``count`` tests, a fresh guest and a ``true`` each; 0: without pytest-xdist."""
+        options = ["-p", "pytest_napi.plugin", f"--kernel={self._spec}"]
+        options += ["-p", "xdist", "-n", str(workers)] if workers else []
+        return self.pytest(TEST.format(count=count), *options)
 
     def forget(self) -> None:
         """Remove the saved guests."""
@@ -245,6 +251,11 @@ def measure(bench: Bench, table: Table, arguments: argparse.Namespace, vng: str)
     for count in arguments.tests:
         times = saved if count == fresh else bench.tests(count)
         table.add(f"pytest, {count} test(s) in as many guests, template", times.wall)
+    for workers in WORKERS:
+        times = bench.tests(SHARED_OUT, workers)
+        table.add(
+            f"{SHARED_OUT} fresh guests: pytest{f' -n {workers}' if workers else ''}", times.wall
+        )
     table.add(f"{fresh} fresh guests: pytest, template", saved.wall)
     table.add(f"{fresh} fresh guests: pytest, no template", nones.wall)
     table.add("1 fresh guest: pytest, no template", none.wall)
