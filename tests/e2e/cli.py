@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
+PATCH = PROJECT / "configs/patches/napi-threaded-yield-6.12.patch"
 
 
 def pytest_napi(*arguments, **options):

@@ -2,6 +2,7 @@
 """Runs of pytest as a user starts them, and what is left of them."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from pytest_napi.cache import cache_folder
 from pytest_napi.errors import NapiError
 from pytest_napi.kernel import parse_spec, resolve
+
+FULL = bool(os.environ.get("NAPI_TEST_FULL"))
+full_only = pytest.mark.skipif(not FULL, reason="takes minutes: NAPI_TEST_FULL is not set")
 
 SELFTESTS = Path(__file__).resolve().parents[2] / "selftests"
 

@@ -6,22 +6,11 @@ import sys
 
 import pytest
 
-from cli import PROJECT, built, pytest_napi
+from cli import PATCH, PROJECT, pytest_napi
 from runs import SELFTESTS
 
-PATCH = PROJECT / "configs/patches/napi-threaded-yield-6.12.patch"
 EXPECT = "--napi-expect=before:fail,after:pass"
 DELETION = str(SELFTESTS / "test_netdev_deletion.py")
-
-
-@pytest.fixture(scope="session")
-def images(tmp_path_factory):
-    """Build 6.12 without preemption, and the same with the fix; both are kept in the cache."""
-    folder = tmp_path_factory.mktemp("images")
-    images = {"before": folder / "before.img", "after": folder / "after.img"}
-    built("debian:6.12", images["before"])
-    built("debian:6.12", images["after"], patches=[PATCH])
-    return images
 
 
 def kernels(**labelled):

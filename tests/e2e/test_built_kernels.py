@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernels that take a quarter of an hour to build: a debug kernel, and the newest there is."""
 
-import os
-
-import pytest
-
 from cli import PROJECT, built
-from runs import SELFTESTS
+from runs import SELFTESTS, full_only
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("NAPI_TEST_FULL"), reason="builds kernels: NAPI_TEST_FULL is not set"
-)
+pytestmark = full_only
 
 # The patch of the kernel below makes writing 1 sleep in atomic context, and 0 invert two locks.
 SOURCE = """

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every preemption model of the kernels Debian has: who keeps the bound, who cannot run what."""
 
-import os
-
 import pytest
 
-from runs import SELFTESTS, fetched
+from runs import SELFTESTS, fetched, full_only
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("NAPI_TEST_FULL"), reason="takes minutes: NAPI_TEST_FULL is not set"
-)
+pytestmark = full_only
 
 SPECS = {"6.1": "debian:6.1", "6.12": "debian:6.12", "6.18": "debian:6.18", "7": "debian:7"}
 

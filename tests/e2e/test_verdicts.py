@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The main job on kernels people run: the verdict is that of the report the project comes from."""
 
-import os
-
 import pytest
 
-from runs import SELFTESTS
+from runs import FULL, SELFTESTS
 
 MODELS = ("none", "voluntary", "full")
-RUNS = 10 if os.environ.get("NAPI_TEST_FULL") else 1
+RUNS = 10 if FULL else 1
 
 
 @pytest.mark.parametrize("spec", ["debian:6.12", "debian:6.1"])

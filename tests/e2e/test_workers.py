@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from runs import qemus
+from runs import full_only, qemus
 
 ONE = """
 import os
@@ -65,10 +65,7 @@ def spans(folder):
         ("-n2",),
         pytest.param(
             ("-n4", "--dist=loadgroup"),
-            marks=pytest.mark.skipif(
-                not os.environ.get("NAPI_TEST_FULL"),
-                reason="a minute more of the same: NAPI_TEST_FULL is not set",
-            ),
+            marks=full_only,
         ),
     ],
 )
