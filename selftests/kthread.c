@@ -32,26 +32,36 @@ static void read_comm(pid_t pid, char comm[16])
 		fclose(file);
 }
 
-int kthread_find(const char *device, struct napi_kthread *kthread)
+int kthread_find_all(const char *device, struct napi_kthread *kthreads, int max)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 	char format[32];
-	int status = -1;
+	int found = 0;
 
 	if (!proc)
 		fail("cannot read /proc");
-	snprintf(format, sizeof(format), "napi/%s-%%u", device);
-	while (status && (entry = readdir(proc))) {
+	if (device)
+		snprintf(format, sizeof(format), "napi/%s-%%u", device);
+	else
+		strcpy(format, "backlog_napi/%u");
+	while (found < max && (entry = readdir(proc))) {
+		struct napi_kthread *kthread = &kthreads[found];
+
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		kthread->pid = atoi(entry->d_name);
 		read_comm(kthread->pid, kthread->comm);
 		if (sscanf(kthread->comm, format, &kthread->napi_id) == 1)
-			status = 0;
+			found++;
 	}
 	closedir(proc);
-	return status;
+	return found;
+}
+
+int kthread_find(const char *device, struct napi_kthread *kthread)
+{
+	return kthread_find_all(device, kthread, 1) == 1 ? 0 : -1;
 }
 
 static void read_switches(pid_t pid, struct kthread_stat *stat)
@@ -83,14 +93,19 @@ static void read_cpu(pid_t pid, struct kthread_stat *stat)
 	stat->cpu = field ? atoi(field + 1) : -1;
 }
 
-void kthread_read_stat(pid_t pid, struct kthread_stat *stat)
+uint64_t kthread_runtime_ns(pid_t pid)
 {
 	clockid_t clock;
 
 	/* The same sum_exec_runtime as in schedstat, and there without CONFIG_SCHED_INFO. */
 	if (clock_getcpuclockid(pid, &clock))
 		fail("no CPU clock for kthread %d", pid);
-	stat->runtime_ns = clock_ns(clock);
+	return clock_ns(clock);
+}
+
+void kthread_read_stat(pid_t pid, struct kthread_stat *stat)
+{
+	stat->runtime_ns = kthread_runtime_ns(pid);
 	read_switches(pid, stat);
 	read_cpu(pid, stat);
 }

@@ -25,6 +25,15 @@ struct kthread_stat {
  */
 int kthread_find(const char *device, struct napi_kthread *kthread);
 
+/*
+ * Find those of all of @device's NAPIs, @max at most; NULL: of the CPUs' backlogs, whose numbers take
+ * the place of ids. Returns how many there are.
+ */
+int kthread_find_all(const char *device, struct napi_kthread *kthreads, int max);
+
+/* CPU time so far: cheap enough to be asked for often. */
+uint64_t kthread_runtime_ns(pid_t pid);
+
 void kthread_read_stat(pid_t pid, struct kthread_stat *stat);
 
 #endif

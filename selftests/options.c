@@ -29,7 +29,7 @@ static _Noreturn void print_help(const char *purpose, const struct option_row *r
 {
 	static const char *const operand[] = {
 		[OPTION_FLAG] = "", [OPTION_NUMBER] = "N", [OPTION_SECONDS] = "SECONDS",
-		[OPTION_MILLISECONDS] = "MS",
+		[OPTION_MILLISECONDS] = "MS", [OPTION_TEXT] = "NAME",
 	};
 
 	printf("%s: %s\n", program, purpose);
@@ -68,6 +68,7 @@ static void store(const struct option_row *row, const char *text)
 		*(uint64_t *)row->value = (uint64_t)(number * (double)NSEC_PER_MSEC);
 		break;
 	case OPTION_FLAG:
+	case OPTION_TEXT:
 		break;
 	}
 }
@@ -106,6 +107,9 @@ void options_parse(int argc, char **argv, const char *purpose, const struct opti
 		value = value ? value + 1 : argv[++i];
 		if (!value)
 			options_reject("--%s needs a value", row->name);
-		store(row, value);
+		if (row->kind == OPTION_TEXT)
+			*(const char **)row->value = value;
+		else
+			store(row, value);
 	}
 }

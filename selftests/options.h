@@ -8,6 +8,7 @@ enum option_kind {
 	OPTION_NUMBER,		/* int * */
 	OPTION_SECONDS,		/* uint64_t * of ns; decimals allowed */
 	OPTION_MILLISECONDS,	/* uint64_t * of ns; decimals allowed */
+	OPTION_TEXT,		/* const char ** */
 };
 
 struct option_row {
