@@ -14,7 +14,7 @@ from pytest_napi.errors import GuestLost
 from pytest_napi.guest.guest import Guest
 from pytest_napi.guest.preemption import Running, read_back
 from pytest_napi.image.initramfs import initramfs
-from pytest_napi.image.manifest import load_manifest
+from pytest_napi.image.manifest import Manifest, load_manifest
 from pytest_napi.kernel import preempt
 from pytest_napi.kernel.kernel import Kernel
 from pytest_napi.kernel.requirements import Requirement
@@ -24,6 +24,7 @@ from pytest_napi.machine.boards import BOARDS
 from pytest_napi.machine.emulator import Accelerator, Emulator
 from pytest_napi.machine.kernel_log import load_signatures
 from pytest_napi.machine.machine import Machine
+from pytest_napi.machine.nics import NIC_MODELS, NicConfig
 from pytest_napi.machine.snapshot import Snapshot
 from pytest_napi.shipped import shipped
 
@@ -46,6 +47,9 @@ class BootConfig:
     memory_mib: int = 512
     timeout: float = 60.0
     """Seconds from QEMU's start to the agent's first word."""
+    nics: tuple[NicConfig, ...] = ()
+    append: tuple[str, ...] = ()
+    """Kernel parameters beside those every guest gets."""
 
 
 class Booted(Closing):
@@ -172,7 +176,7 @@ def start(
     folder.mkdir(parents=True, exist_ok=True)
     return Machine(
         config.emulator,
-        machine_config(kernel, config, guest_image(kernel, config.cache)),
+        machine_config(kernel, config, guest_image(kernel, config.cache, config.nics)),
         folder,
         load_signatures(shipped("configs/log-signatures.yaml")),
         saveable=saveable,
@@ -181,9 +185,13 @@ def start(
 
 
 @functools.cache
-def guest_image(kernel: Kernel, cache: Path) -> Path:
-    """Return the initramfs every guest of ``kernel`` boots into."""
+def guest_image(kernel: Kernel, cache: Path, nics: tuple[NicConfig, ...] = ()) -> Path:
+    """Return the initramfs a guest of ``kernel`` with ``nics`` boots into."""
     manifest = load_manifest(shipped("images/guest.yaml"))
+    if nics:
+        manifest = manifest.joined(load_manifest(shipped("images/nic.yaml")))
+        drivers = dict.fromkeys(NIC_MODELS[nic.model].module for nic in nics)
+        manifest = manifest.joined(Manifest(modules=tuple(drivers)))
     return initramfs(manifest, shipped("."), kernel, cache)
 
 
@@ -191,7 +199,7 @@ def machine_config(
     kernel: Kernel, config: BootConfig, image: Path, extra: Sequence[str] = ()
 ) -> MachineConfig:
     """Return the machine ``kernel`` is booted on."""
-    parameters = list(extra)
+    parameters = [*extra, *config.append]
     if config.model is not None:
         wanted = preempt.boot_parameter(kernel, config.model)
         parameters += [wanted] if wanted is not None else []
@@ -204,4 +212,5 @@ def machine_config(
         initramfs=image,
         virtio_channel=_VIRTIO_CONSOLE.lacking(kernel) is None,
         boot_parameters=tuple(parameters),
+        nics=config.nics,
     )

@@ -23,6 +23,7 @@ from pytest_napi.kernel.kernel import Kernel
 from pytest_napi.kernel.store import identity, locked
 from pytest_napi.machine.argv import Descriptors, Memory, qemu_argv
 from pytest_napi.machine.control import ControlError
+from pytest_napi.machine.nics import descriptors_of
 from pytest_napi.machine.snapshot import Snapshot
 
 _FORMAT = "1"
@@ -202,11 +203,12 @@ def template_key(kernel: Kernel, config: BootConfig) -> str:
     A hash of QEMU's program and command line, with the files it names replaced by what tells their
     content, and for an accelerator that passes the host's CPU on, of that CPU.
     """
-    machine = machine_config(kernel, config, guest_image(kernel, config.cache))
+    machine = machine_config(kernel, config, guest_image(kernel, config.cache, config.nics))
     told = replace(
         machine, kernel=Path(identity(kernel.image)), initramfs=Path(identity(machine.initramfs))
     )
-    descriptors = Descriptors(console=0, channel=1, qmp=2)
+    nics = tuple(tuple(range(descriptors_of(nic))) for nic in machine.nics)
+    descriptors = Descriptors(console=0, channel=1, qmp=2, nics=nics)
     argv = qemu_argv(config.emulator.path, told, descriptors, Memory(Path("memory"), shared=False))
     parts = [_FORMAT, identity(config.emulator.path), str(config.emulator), *argv]
     if config.accelerator.name != "tcg":

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,7 +21,9 @@ def find(program: HostProgram) -> Path:
 
     Raises HostUnfit with the command that installs it.
     """
-    found = shutil.which(program.program)
+    # Not on every user's PATH, but where distributions have what administers a network.
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    found = shutil.which(program.program, path=path)
     if found is None:
         raise HostUnfit(f"{program.program} is not installed: apt-get install {program.package}")
     return Path(found).resolve()

@@ -40,6 +40,16 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Kernel modules loaded at boot, each after those it depends on."""
     files: dict[str, str] = {}
 
+    def joined(self, other: Manifest) -> Manifest:
+        """Return the image that has all of both; ``other``'s files win."""
+        return Manifest(
+            folders=(*self.folders, *other.folders),
+            programs=(*self.programs, *other.programs),
+            host_programs=(*self.host_programs, *other.host_programs),
+            modules=(*self.modules, *other.modules),
+            files={**self.files, **other.files},
+        )
+
 
 def load_manifest(path: Path) -> Manifest:
     """Read a manifest.  Raises ImageError, naming the file and the place, when it is malformed."""

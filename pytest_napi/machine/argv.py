@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_napi.machine.boards import Board
+from pytest_napi.machine.nics import NicConfig, netdevs
 
 AGENT_PORT = "napi.agent"
 """Name of the virtio-serial port the guest's agent looks for."""
@@ -27,6 +28,7 @@ class MachineConfig:
     """The command channel is a virtio-serial port; else it is the second serial port."""
     boot_parameters: tuple[str, ...] = ()
     """Kernel parameters beside those every guest gets."""
+    nics: tuple[NicConfig, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Descriptors:
-    """The file descriptors QEMU inherits: its ends of three connected socket pairs.
+    """The file descriptors QEMU inherits: its ends of connected socket pairs, and tap queues.
 
     Connected sockets instead of paths: there is nothing to listen on, nothing to remove afterwards,
     and no byte of the console is printed before its reader is there.
@@ -50,6 +52,8 @@ class Descriptors:
     console: int
     channel: int
     qmp: int
+    nics: tuple[tuple[int, ...], ...] = ()
+    """Of each NIC's backend, in the order of the NICs."""
 
 
 def kernel_command_line(config: MachineConfig) -> str:
@@ -120,6 +124,11 @@ def _channel(config: MachineConfig, descriptor: int) -> list[str]:
     return [*_chardev("channel", descriptor), *devices]
 
 
+def _nics(config: MachineConfig, descriptors: Descriptors) -> list[str]:
+    pairs = enumerate(zip(config.nics, descriptors.nics, strict=True))
+    return [argument for index, (nic, fds) in pairs for argument in netdevs(nic, index, fds)]
+
+
 def _qmp(descriptor: int) -> list[str]:
     return [*_chardev("qmp", descriptor), "-mon", "chardev=qmp,mode=control"]
 
@@ -142,5 +151,6 @@ def qemu_argv(
         *_boot(config),
         *_console(descriptors.console),
         *_channel(config, descriptors.channel),
+        *_nics(config, descriptors),
         *_qmp(descriptors.qmp),
     ]

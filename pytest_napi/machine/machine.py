@@ -23,6 +23,7 @@ from pytest_napi.machine.kernel_log import KernelLog, Signature
 from pytest_napi.machine.quirks import Quirk, blame
 from pytest_napi.machine.snapshot import Snapshot
 from pytest_napi.machine.tether import tethered
+from pytest_napi.machine.wires import Drain, Wire
 from pytest_napi.untrusted import printable
 
 # A guest that panicked takes QEMU with it, and the console's last lines arrive, within this.
@@ -62,7 +63,13 @@ class Machine(Closing):
         self._stderr = folder / "qemu.log"
         pairs = [socket.socketpair() for _ in range(3)]
         (console, channel, qmp), theirs = zip(*pairs, strict=True)
-        descriptors = Descriptors(*(end.fileno() for end in theirs))
+        self.wires = _open_wires(config, [console, channel, qmp, *theirs])
+        descriptors = Descriptors(
+            console=theirs[0].fileno(),
+            channel=theirs[1].fileno(),
+            qmp=theirs[2].fileno(),
+            nics=tuple(wire.theirs for wire in self.wires),
+        )
         self._memory: int | None = None
         memory = None
         if snapshot is not None:
@@ -74,6 +81,7 @@ class Machine(Closing):
         self.argv = qemu_argv(emulator.path, config, descriptors, memory)
         inherited = [end.fileno() for end in theirs]
         inherited += [self._memory] if self._memory is not None else []
+        inherited += [descriptor for wire in self.wires for descriptor in wire.theirs]
         try:
             with self._stderr.open("wb") as stderr:
                 # A session of its own: a Ctrl-C at the terminal is pytest's to handle.
@@ -87,10 +95,15 @@ class Machine(Closing):
                 )
         except OSError as error:
             self._close_memory()
+            for wire in self.wires:
+                wire.close()
             raise HostUnfit(f"{emulator.path} cannot be started: {error}") from None
         finally:
             for end in theirs:
                 end.close()
+            for wire in self.wires:
+                wire.handed_over()
+        self._drain = Drain(self.wires)
         self.channel = channel
         # Only now, while the guest boots: loading these takes a tenth of a second.
         from pytest_napi.machine.console import Console  # noqa: PLC0415
@@ -223,9 +236,22 @@ class Machine(Closing):
         self.channel.close()
         self.qmp.close()
         self.console.join(_DEATH_SECONDS)
+        self._drain.close()
+        for wire in self.wires:
+            wire.close()
         self._close_memory()
 
     def _close_memory(self) -> None:
         if self._memory is not None:
             os.close(self._memory)
             self._memory = None
+
+
+def _open_wires(config: MachineConfig, opened: Sequence[socket.socket]) -> tuple[Wire, ...]:
+    """Open the backends of the NICs; when one cannot be, close those and what was ``opened``."""
+    with contextlib.ExitStack() as stack:
+        for end in opened:
+            stack.enter_context(end)
+        wires = tuple(stack.enter_context(Wire(nic)) for nic in config.nics)
+        stack.pop_all()
+        return wires

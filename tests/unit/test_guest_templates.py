@@ -40,7 +40,7 @@ def config(tmp_path, monkeypatch):
 
     monkeypatch.setattr(KERNEL, "image", tmp_path / "kernel")
     monkeypatch.setattr(module, "machine_config", machine)
-    monkeypatch.setattr(module, "guest_image", lambda kernel, cache: tmp_path / "initramfs")
+    monkeypatch.setattr(module, "guest_image", lambda kernel, cache, nics: tmp_path / "initramfs")
     emulator = Emulator(tmp_path / "qemu", (7, 2, 22))
     return BootConfig(emulator, Accelerator("tcg", ""), tmp_path, memory_mib=1)
 
