@@ -10,15 +10,14 @@ poll loop, "the loop to be re-entered tens of thousands of times a second").
 from __future__ import annotations
 
 import contextlib
-import threading
 from dataclasses import dataclass
 from types import TracebackType
 
-import msgspec
-
+from pytest_napi.closing import closed_on_error
 from pytest_napi.errors import GuestLost, NapiError
 from pytest_napi.guest.boot import Booted
-from pytest_napi.guest.events import Event, EventStream
+from pytest_napi.guest.events import EventStream
+from pytest_napi.net.ticks import Ticks
 
 FRAMES = 8
 """Frames in flight.  From 16 on the devmap's bulk queue flushes inside the poll, the poll reaches
@@ -32,8 +31,6 @@ boot to boot, from host to host, and before and after a change."""
 LIFE_SECONDS = 30.0
 """The load ends by itself after this, since who would stop it may itself be blocked by it.  Longer
 than the 21 s after which the kernel reports an RCU stall (CONFIG_RCU_CPU_STALL_TIMEOUT)."""
-
-_START_SECONDS = 30.0
 
 
 class LoadUnsupportedError(NapiError):
@@ -73,7 +70,17 @@ class LoadWindow:
     """The kthread's share of its CPU, 0 to 1."""
     sleeps_per_second: float
     cpus: tuple[int, ...]
-    """The CPUs the kthread was seen on."""
+    """The CPUs the kthread was seen on; -1: no kthread polls, but softirq does."""
+    frames_per_second: float | None = None
+    """What the NIC received; None for a load that has no frames from outside."""
+    asked_per_second: float | None = None
+    """What its shape asked for; None: as many as there can be."""
+
+    @property
+    def rate(self) -> float:
+        """What the load is held against in another run: frames a second, or else re-entries."""
+        frames = self.frames_per_second
+        return frames if frames is not None else self.reentries_per_second
 
 
 class LoadRate:
@@ -127,79 +134,46 @@ class ReentryLoad:
         self._booted = booted
         self._frames = frames
         self._rate = rate
-        self._ticks: list[Tick] = []
-        self._ready: Event = {}
-        self._running = threading.Event()
-        self._ended = threading.Event()
-        self._at_work = False
-        self._error: BaseException | None = None
 
     @property
     def rate(self) -> LoadRate:
         """The counters so far."""
-        return LoadRate(tuple(self._ticks))
+        return LoadRate(tuple(self._ticks.all))
 
     @property
     def remaining_seconds(self) -> float:
         """How long the load still lives."""
-        deadline = self._ready.get("deadline_ns", 0)
+        deadline = self._ticks.ready.get("deadline_ns", 0)
         assert isinstance(deadline, int)
         return max((deadline - self._booted.guest_now_ns()) / 1e9, 0.0)
 
     def __enter__(self) -> ReentryLoad:
-        self._keep_agent_off(self.cpu)
+        keep_agent_off(self._booted, self.cpu)
         argv = ["/selftests/napi_reentry", "--json", "--stdin-stop"]
         argv += ["--cpu", str(self.cpu), "--frames", str(self._frames)]
         argv += ["--rate", str(self._rate)]
         self._stream = EventStream(self._booted.guest, [*argv, "--seconds", str(self.seconds)])
-        self._thread = threading.Thread(target=self._follow, name="napi-load", daemon=True)
-        self._thread.start()
-        if not self._running.wait(_START_SECONDS):
-            self._error = NapiError(f"the load did not start within {_START_SECONDS:.0f} s")
-        elif self._error is None and not self._at_work:
-            self._error = NapiError("the load ended before its kthread was seen at work")
-        if self._error is not None:
-            self._stream.close()
-            raise self._error
+        self._ticks = Ticks(
+            self._stream,
+            Tick,
+            self.seconds,
+            working=self._at_work,
+            unsupported=LoadUnsupportedError,
+        )
+        with closed_on_error(self._stream):
+            self._ticks.wait_working()
         return self
 
-    def _keep_agent_off(self, cpu: int) -> None:
-        """Keep the guest's agent off the CPU the load monopolises, or nobody would answer."""
-        mask = (1 << self._booted.config.cpus) - 1 & ~(1 << cpu)
-        if cpu >= self._booted.config.cpus or mask == 0:
-            raise NapiError(
-                f"reentry_load(cpu={cpu}) leaves no CPU to measure on: the guest has "
-                f"{self._booted.config.cpus}, see --napi-cpus"
-            )
-        self._booted.guest.run(["taskset", "-p", f"{mask:x}", "1"], check=True)
-
-    def _follow(self) -> None:
-        try:
-            for event in self._stream.events(self.seconds + 60, every=1):
-                self._take(event or {})
-            self._stream.check(unsupported=LoadUnsupportedError)
-        except Exception as error:  # raised in the thread that uses the load
-            self._error = error
-        self._ended.set()
-        self._running.set()
-
-    def _take(self, event: Event) -> None:
-        if event.get("event") == "ready":
-            self._ready = event
-        elif event.get("event") in ("tick", "end"):
-            self._ticks.append(msgspec.convert(event, Tick))
-            # Polls, not re-entries: a load whose polls use up their budget runs, and is too weak.
-            moving = self._ticks[-1].polls > self._ticks[0].polls
-            if moving and self._ticks[-1].cpu == self.cpu:
-                self._at_work = True
-                self._running.set()
+    def _at_work(self, ticks: list[Tick]) -> bool:
+        # Polls, not re-entries: a load whose polls use up their budget runs, and is too weak.
+        return ticks[-1].polls > ticks[0].polls and ticks[-1].cpu == self.cpu
 
     def stop(self) -> None:
         """Stop the load and wait until it has removed its devices."""
         # A guest that is lost has no load any more; whoever needed the guest says so.
         with contextlib.suppress(OSError, GuestLost):
             self._stream.end_input()
-        self._ended.wait(self.remaining_seconds + 30)
+        self._ticks.wait_ended(self.remaining_seconds + 30)
 
     def __exit__(
         self,
@@ -212,5 +186,19 @@ class ReentryLoad:
         if kind is None or issubclass(kind, Exception):
             self.stop()
             self._stream.close()
-        if kind is None and self._error is not None:
-            raise self._error
+        if kind is None and self._ticks.error is not None:
+            raise self._ticks.error
+
+
+def keep_agent_off(booted: Booted, cpu: int) -> None:
+    """Keep the guest's agent off the CPU a load monopolises, or nobody would answer.
+
+    Raises NapiError when that leaves no CPU.
+    """
+    mask = (1 << booted.config.cpus) - 1 & ~(1 << cpu)
+    if cpu >= booted.config.cpus or mask == 0:
+        raise NapiError(
+            f"a load on CPU {cpu} leaves none to measure on: the guest has "
+            f"{booted.config.cpus}, see --napi-cpus"
+        )
+    booted.guest.run(["taskset", "-p", f"{mask:x}", "1"], check=True)

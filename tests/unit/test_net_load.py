@@ -90,5 +90,5 @@ def test_a_load_without_re_entries_runs_and_is_weak(load):
 
 
 def test_a_load_that_ended_before_it_worked_is_an_error(load):
-    with pytest.raises(NapiError, match="ended before its kthread was seen at work"), load(0, 0):
+    with pytest.raises(NapiError, match="ended before it was seen at work"), load(0, 0):
         pass
