@@ -5,28 +5,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 import pytest
-from _pytest.outcomes import Skipped
 
-from pytest_napi.bounds.judge import Outcome, Verdict
 from pytest_napi.errors import KernelUnusable
+from pytest_napi.experiments import CheckedBounds, Measure, StartLoad, StartTraffic
 from pytest_napi.guest.boot import Booted
 from pytest_napi.guest.guest import Guest
 from pytest_napi.kernel import preempt, requirements
+from pytest_napi.machine.nics import NicConfig
 from pytest_napi.measure.operation import Operation, OperationUnsupportedError
 from pytest_napi.measure.series import Measurement
 from pytest_napi.net import load as net_load
-from pytest_napi.net.load import LoadRate, LoadUnsupportedError, ReentryLoad
+from pytest_napi.net.load import LoadUnsupportedError, ReentryLoad
+from pytest_napi.net.nic import Nic
 from pytest_napi.options import Settings, marked
 from pytest_napi.report.progress import Progress
 from pytest_napi.report.record import LOGGED
-from pytest_napi.run import IDLE_SECONDS, LOADED_SECONDS, GuestTest, Run, Target
+from pytest_napi.run import IDLE_SECONDS, LOADED_SECONDS, GuestTest, Run, Target, drivers
 
 RUN = pytest.StashKey[Run]()
 """In ``config.stash``: the run."""
@@ -40,55 +41,13 @@ PROGRESS = pytest.StashKey[Progress]()
 """In ``config.stash``: the terminal's progress line."""
 
 
-MEASURING = ("netdev_deletion", "rcu_barrier", "reentry_load")
+DEFAULT_NIC = "virtio-net"
+"""What a test that asks for a NIC gets where nobody says which: every QEMU and kernel has it."""
+
+MEASURING = ("netdev_deletion", "rcu_barrier", "reentry_load", "traffic")
 """The fixtures whose tests take figures, and need the host for themselves."""
 
-
 WAITING = "waiting for a quiet host"
-
-
-class Inconclusive(Skipped):
-    """Outcome of a test whose figure says nothing about the kernel; neither passed nor failed."""
-
-
-class StartLoad(Protocol):
-    """What the ``reentry_load`` fixture is."""
-
-    def __call__(
-        self,
-        cpu: int = 0,
-        frames: int = net_load.FRAMES,
-        seconds: float = net_load.LIFE_SECONDS,
-        rate: int = net_load.RATE,
-    ) -> AbstractContextManager[ReentryLoad]:
-        """Run the load while inside the context: ``rate`` re-entries a second, 0 for unlimited."""
-
-
-class Measure(Protocol):
-    """What the ``netdev_deletion`` and ``rcu_barrier`` fixtures are."""
-
-    def __call__(self, cpu: int | None = None, seconds: float = LOADED_SECONDS) -> Measurement:
-        """Measure for ``seconds`` on the guest's ``cpu`` (default: its last)."""
-
-
-class CheckedBounds:
-    """What the ``bounds`` fixture is."""
-
-    def __init__(self, test: GuestTest) -> None:
-        self._test = test
-
-    def check(self, measurement: Measurement, control: LoadRate | None = None) -> Verdict:
-        """Check ``measurement`` against its bounds; fail the test when it is over one.
-
-        ``control`` is the load's rate.  Given, the figure counts only when the load did its work in
-        the same window; otherwise the test's outcome is *inconclusive*.
-        """
-        verdict = self._test.check(measurement, control)
-        if verdict.outcome is Outcome.FAILED:
-            pytest.fail(verdict.message, pytrace=False)
-        if verdict.outcome is Outcome.INCONCLUSIVE:
-            raise Inconclusive(verdict.message)
-        return verdict
 
 
 @pytest.fixture
@@ -108,7 +67,7 @@ def napi_test(
     """One test's guest, booted, and its records: what the other fixtures are made of."""
     run = request.config.stash[RUN]
     settings = test_settings(run.settings, request.node)
-    _skip_what_cannot_be(napi_target, request.fixturenames)
+    _skip_what_cannot_be(napi_target, request.fixturenames, run.nics(settings))
     test = GuestTest(run, request.node.nodeid)
     request.node.stash[TEST] = test
     progress = request.config.stash[PROGRESS]
@@ -166,7 +125,10 @@ def test_settings(base: Settings, node: pytest.Item) -> Settings:
     Raises ValueError for a marker that is wrong.
     """
     marker = node.get_closest_marker("napi")
-    return marked(base, marker.kwargs) if marker is not None else base
+    settings = marked(base, marker.kwargs) if marker is not None else base
+    if not settings.nics and {"nic", "nics", "traffic"} & set(getattr(node, "fixturenames", ())):
+        return replace(settings, nics=(DEFAULT_NIC,))
+    return settings
 
 
 test_settings.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it
@@ -189,14 +151,16 @@ def _folder(
     return folder
 
 
-def _skip_what_cannot_be(target: Target, fixtures: Sequence[str]) -> None:
+def _skip_what_cannot_be(
+    target: Target, fixtures: Sequence[str], nics: Sequence[NicConfig]
+) -> None:
     """Skip, before the boot, what is known not to work on this kernel."""
     refused = target.model and preempt.unavailable(target.kernel, target.model)
     if refused:
         pytest.skip(f"preempt={target.model}: {refused}")
     needed = [row for name in fixtures for row in requirements.EXPERIMENTS.get(name, ())]
     try:
-        requirements.check(target.kernel, needed)
+        requirements.check(target.kernel, [*needed, *drivers(nics)])
     except KernelUnusable as error:
         pytest.skip(str(error))
 
@@ -216,6 +180,19 @@ def guest(napi_test: GuestTest) -> Guest:
     """A booted guest with the kernel under test: runs commands, reads and writes files."""
     assert napi_test.booted is not None
     return napi_test.booted.guest
+
+
+@pytest.fixture
+def nics(napi_test: GuestTest) -> tuple[Nic, ...]:
+    """The NICs of the guest, up and with addresses, in the order they were asked for."""
+    assert napi_test.booted is not None
+    return tuple(Nic(napi_test.booted, index) for index in range(len(napi_test.booted.config.nics)))
+
+
+@pytest.fixture
+def nic(nics: tuple[Nic, ...]) -> Nic:
+    """The guest's first NIC: of ``--napi-nic``, or else a virtio-net over a stream socket."""
+    return nics[0]
 
 
 @pytest.fixture
@@ -241,6 +218,14 @@ def reentry_load(napi_test: GuestTest) -> StartLoad:
             pytest.skip(str(error))
 
     return start
+
+
+@pytest.fixture
+def traffic(
+    napi_test: GuestTest, nics: tuple[Nic, ...], request: pytest.FixtureRequest
+) -> StartTraffic:
+    """Traffic from outside into a NIC: ``with traffic(Paced(20_000)) as load: …``."""
+    return StartTraffic(napi_test, nics, request.config.stash[PROGRESS])
 
 
 @pytest.fixture
@@ -297,6 +282,9 @@ __all__ = [
     "napi_target",
     "napi_test",
     "netdev_deletion",
+    "nic",
+    "nics",
     "rcu_barrier",
     "reentry_load",
+    "traffic",
 ]

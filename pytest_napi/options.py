@@ -21,6 +21,8 @@ MODELS = ("none", "voluntary", "full", "lazy")
 """The preemption models by name; kernel/preempt.py says what each is."""
 FAIL, PASS = "fail", "pass"
 """What ``--napi-expect`` may say of a kernel."""
+SEVERAL = ";"
+"""Between the values of an option that may be given several times."""
 RESTORE, BOOT = "restore", "boot"
 """How a test gets its fresh guest."""
 
@@ -40,6 +42,10 @@ class Settings:
     """RESTORE: a copy of a guest that was saved after it had booted; BOOT: booted for each test."""
     template_space_mib: int = 4096
     """What saved guests may take of the cache's file system, about 100 MiB each."""
+    nics: tuple[str, ...] = ()
+    """``MODEL[,queues=N][,backend=NAME]`` of each NIC of a guest."""
+    append: tuple[str, ...] = ()
+    """Kernel parameters beside those every guest gets."""
     bounds: Path | None = None
     """None: the bounds that ship with the plugin."""
     expect: tuple[tuple[str, str], ...] = ()
@@ -86,6 +92,14 @@ def _memory(text: str) -> int:
     return int(match[1]) * factor
 
 
+def _nics(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, text.split(SEVERAL))))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 def _file(text: str) -> Path:
     path = Path(text)
     if not path.is_file():
@@ -127,6 +141,8 @@ class Option:
     parse: Callable[[str], Any]
     marker: str | None = None
     """Its name as an argument of ``@pytest.mark.napi``, where one test may differ."""
+    between: str = ","
+    """What joins the values of a list; with other than a comma the flag itself may be repeated."""
 
     @property
     def ini(self) -> str:
@@ -169,6 +185,24 @@ OPTIONS = (
         "SIZE",
         _memory,
     ),
+    Option(
+        "nics",
+        "--napi-nic",
+        "a NIC of the guest: virtio-net, igb, e1000e or vmxnet3; repeatable (default: none)",
+        "MODEL[,queues=N][,backend=NAME]",
+        _nics,
+        marker="nic",
+        between=SEVERAL,
+    ),
+    Option(
+        "append",
+        "--napi-append",
+        "kernel parameters for the guest, e.g. thread_backlog_napi; repeatable",
+        "PARAMETERS",
+        _words,
+        marker="append",
+        between=" ",
+    ),
     Option("bounds", "--napi-bounds", "bounds file (default: the plugin's)", "FILE", _file),
     Option(
         "expect",
@@ -195,8 +229,8 @@ OPTIONS = (
 )
 
 MARKER = (
-    "napi(preempt=None, cpus=None, memory=None, fresh=None): the guest of this test, where it "
-    "differs from --napi-preempt, --napi-cpus, --napi-memory, --napi-fresh"
+    "napi(preempt=None, cpus=None, memory=None, fresh=None, nic=None, append=None): the guest of "
+    "this test, where it differs from --napi-preempt, --napi-cpus and so on"
 )
 
 
@@ -212,7 +246,13 @@ def add_options(parser: pytest.Parser) -> None:
     )
     parser.addini("napi_kernel", "kernels to test, one [LABEL=]SPEC a line", type="linelist")
     for option in OPTIONS:
-        group.addoption(option.flag, dest=option.ini, metavar=option.metavar, help=option.help)
+        group.addoption(
+            option.flag,
+            action="store" if option.between == "," else "append",
+            dest=option.ini,
+            metavar=option.metavar,
+            help=option.help,
+        )
         parser.addini(option.ini, option.help, type="string")
 
 
@@ -228,7 +268,7 @@ def settings(config: pytest.Config) -> Settings:
         if given is None:
             given, name = config.getini(option.ini), option.ini
         if given:
-            values[option.field] = _parsed(option, name, str(given))
+            values[option.field] = _parsed(option, name, given)
     return Settings(**values)
 
 
@@ -248,7 +288,7 @@ def marked(base: Settings, arguments: Mapping[str, object]) -> Settings:
 
 
 def _parsed(option: Option, name: str, value: object) -> Any:
-    text = ",".join(value) if isinstance(value, list | tuple) else str(value)
+    text = option.between.join(value) if isinstance(value, list | tuple) else str(value)
     try:
         return option.parse(text)
     except ValueError as error:

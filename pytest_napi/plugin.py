@@ -18,24 +18,25 @@ from pytest_napi.errors import (
     KernelUnusable,
     NapiError,
 )
+from pytest_napi.experiments import Inconclusive
 from pytest_napi.fixtures import *  # noqa: F403 - pytest looks for fixtures here
 from pytest_napi.fixtures import (
     NEXT,
     PROGRESS,
     RUN,
     TEST,
-    Inconclusive,
     target_of,
     test_settings,
 )
 from pytest_napi.gather import UNFIT, Gatherer
+from pytest_napi.guest.ethtool import NicError
 from pytest_napi.report import expect
 from pytest_napi.report.progress import Progress
 from pytest_napi.report.record import EITHER, LOGGED, SplatRecord, TestRecord, to_plain
 from pytest_napi.run import Run
 
 # Their message says all there is to say; a traceback would hide it.
-_WITHOUT_TRACEBACK = (BoundsError, GuestLost, HostUnfit, ImageError, KernelUnusable)
+_WITHOUT_TRACEBACK = (BoundsError, GuestLost, HostUnfit, ImageError, KernelUnusable, NicError)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -154,7 +155,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         return
     with suppress(ValueError):  # a wrong marker is refused when the collection is complete
         settings = test_settings(item.config.stash[RUN].settings, item)
-        name = f"{target.id}-{settings.cpus}-{settings.memory_mib}"
+        name = "-".join(
+            map(
+                str,
+                (target.id, settings.cpus, settings.memory_mib, *settings.nics, *settings.append),
+            )
+        )
         item.add_marker(pytest.mark.xdist_group(name))
 
 
@@ -165,8 +171,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanting = [item for item in items if "napi_target" in getattr(item, "fixturenames", ())]
     for item in wanting:
         try:
-            test_settings(run.settings, item)
-        except ValueError as error:
+            settings = test_settings(run.settings, item)
+            if run.kernels:
+                run.nics(settings)
+        except (ValueError, HostUnfit) as error:
             raise pytest.UsageError(f"{item.nodeid}: {error}") from None
     if wanting and not run.kernels:
         raise pytest.UsageError(

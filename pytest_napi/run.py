@@ -20,15 +20,19 @@ from pytest_napi.guest.pool import Pool, Request
 from pytest_napi.guest.templates import Templates
 from pytest_napi.kernel import preempt, requirements
 from pytest_napi.kernel.kernel import Kernel
+from pytest_napi.kernel.requirements import Requirement
 from pytest_napi.kernel.resolve import resolve
 from pytest_napi.kernel.spec import parse_spec
 from pytest_napi.machine.boards import BOARDS
 from pytest_napi.machine.emulator import Accelerator, Emulator, choose_accelerator, find_emulator
 from pytest_napi.machine.kernel_log import Splat
+from pytest_napi.machine.nics import NIC_MODELS, NicConfig, parse_nic, unfit
 from pytest_napi.machine.tether import find_setpriv
 from pytest_napi.measure.operation import Operation
 from pytest_napi.measure.series import Measurement, Series
+from pytest_napi.net.guest_traffic import GuestTraffic
 from pytest_napi.net.load import LoadRate, ReentryLoad
+from pytest_napi.net.traffic import Traffic
 from pytest_napi.options import BOOT, Settings
 from pytest_napi.quiet import Quiet
 from pytest_napi.report.record import (
@@ -73,6 +77,14 @@ class Target:
         where there is no config to tell.
         """
         return f"{self.kernel.label}-{self.model or preempt.predicted(self.kernel) or 'default'}"
+
+
+def drivers(nics: Iterable[NicConfig]) -> list[Requirement]:
+    """Return what a kernel needs to have ``nics``."""
+    return [
+        Requirement((model.option,), f"driver of {model.name}", module=model.module)
+        for model in {NIC_MODELS[nic.model].name: NIC_MODELS[nic.model] for nic in nics}.values()
+    ]
 
 
 @dataclass
@@ -134,12 +146,29 @@ class Run:
                 raise KernelUnusable(
                     f"two kernels are labelled {kernel.label}: tell them apart with LABEL=SPEC"
                 )
-            requirements.check(kernel, requirements.GUEST)
+            requirements.check(kernel, [*requirements.GUEST, *drivers(self.nics(self.settings))])
             self.check_memory(kernel, self.settings.memory_mib)
+
+    def nics(self, settings: Settings) -> tuple[NicConfig, ...]:
+        """Return the NICs of a test's guest.
+
+        Raises HostUnfit when there are none of that kind, or when this QEMU, or a guest of this
+        many CPUs, cannot have them.
+        """
+        nics = []
+        for text in settings.nics:
+            try:
+                nics.append(parse_nic(text))
+            except ValueError as error:
+                raise HostUnfit(f"--napi-nic={text}: {error}") from None
+            why = unfit(nics[-1], self.emulator.version, settings.cpus)
+            if why is not None:
+                raise HostUnfit(f"--napi-nic: {why}")
+        return tuple(nics)
 
     def check_memory(self, kernel: Kernel, memory_mib: int) -> None:
         """Raise KernelUnusable when ``kernel`` cannot boot in ``memory_mib`` MiB."""
-        image = guest_image(kernel, self.cache).stat().st_size
+        image = guest_image(kernel, self.cache, self.nics(self.settings)).stat().st_size
         least = (kernel.init_size + 2 * image) // 2**20 + _SPARE_MIB
         if memory_mib < least:
             raise KernelUnusable(
@@ -209,6 +238,8 @@ class Run:
             cpus=settings.cpus,
             memory_mib=settings.memory_mib,
             timeout=settings.boot_timeout,
+            nics=self.nics(settings),
+            append=settings.append,
         )
 
     def bounds_of(self, operation: str) -> Bounds:
@@ -225,7 +256,7 @@ class GuestTest:
         self.run = run
         self.record = TestRecord(nodeid)
         self.booted: Booted | None = None
-        self.loads: list[ReentryLoad] = []
+        self.loads: list[ReentryLoad | Traffic | GuestTraffic] = []
         self._log_mark = 0
         run.open_records.append(self.record)
 
@@ -248,6 +279,7 @@ class GuestTest:
             cpus=settings.cpus,
             memory_mib=settings.memory_mib,
             restored=booted.restored,
+            nics=tuple(map(str, booted.config.nics)),
         )
         return booted
 

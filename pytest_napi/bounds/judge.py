@@ -113,6 +113,8 @@ def judge(
 def _weakness(bounds: Bounds, load: LoadWindow | None) -> str | None:
     if load is None:
         return "the load did not run during the measurement"
+    if load.frames_per_second is not None:
+        return _shortfall(load.frames_per_second, load.asked_per_second)
     least = bounds.load.reentries_per_second if bounds.load is not None else 0.0
     if load.reentries_per_second < least:
         return (
@@ -120,6 +122,13 @@ def _weakness(bounds: Bounds, load: LoadWindow | None) -> str | None:
             "needed for the figure to mean anything"
         )
     return None
+
+
+def _shortfall(received: float, asked: float | None) -> str | None:
+    """Traffic has to arrive as it was asked for (10 %), or it is another load than it is called."""
+    if asked is not None and received < 0.9 * asked:
+        return f"{received:.0f} frames/s arrived of the {asked:.0f} the traffic is to bring"
+    return "no frame arrived" if received == 0 else None
 
 
 def _host_failure(done: Sequence[Check]) -> str:
@@ -142,8 +151,11 @@ def _failure(measurement: Measurement, done: Sequence[Check], load: LoadWindow |
     lines = [f"{measurement.operation} under load: {over}"]
     lines += _where(measurement)
     if load is not None:
+        frames = load.frames_per_second
+        received = f"{frames:.0f} frames/s, " if frames is not None else ""
         lines.append(
-            f"the load: {load.reentries_per_second:.0f} re-entries/s of {load.mean_work:.1f} frames"
+            f"the load: {received}{load.reentries_per_second:.0f} re-entries/s of "
+            f"{load.mean_work:.1f} frames"
             f" each, its kthread {load.busy:.0%} of CPU"
             f" {','.join(map(str, load.cpus))}, {load.sleeps_per_second:.1f} sleeps/s"
         )

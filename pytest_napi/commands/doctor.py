@@ -19,7 +19,9 @@ from pytest_napi.kernel.build import tools
 from pytest_napi.kernel.config import parse_config
 from pytest_napi.machine.boards import BOARDS
 from pytest_napi.machine.emulator import choose_accelerator, find_emulator
+from pytest_napi.machine.nics import NIC_MODELS, NicConfig, unfit
 from pytest_napi.machine.tether import find_setpriv
+from pytest_napi.machine.wires import Wire
 from pytest_napi.shipped import shipped
 
 _GIB = 2**30
@@ -61,9 +63,30 @@ def _compiler() -> str:
     return "a C compiler that builds the guest programs"
 
 
-def _guest_files() -> str:
-    programs = load_manifest(shipped("images/guest.yaml")).host_programs
+def _host_files(manifest: str) -> str:
+    programs = load_manifest(shipped(manifest)).host_programs
     return f"for the guest: {', '.join(str(find(program)) for program in programs)}"
+
+
+def _guest_files() -> str:
+    return _host_files("images/guest.yaml")
+
+
+def _nic_files() -> str:
+    return _host_files("images/nic.yaml")
+
+
+def _models() -> str:
+    version = find_emulator(BOARDS["x86_64"]).version
+    unfit_here = [why for name in NIC_MODELS if (why := unfit(NicConfig(name), version, cpus=1))]
+    if unfit_here:
+        raise HostUnfit("; ".join(unfit_here))
+    return f"a QEMU with {', '.join(NIC_MODELS)}"
+
+
+def _tap() -> str:
+    Wire(NicConfig("virtio-net", queues=2, backend="tap")).close()
+    return "taps of several queues"
 
 
 def _apt() -> str:
@@ -101,6 +124,7 @@ CHECKS: Mapping[str, tuple[Callable[[], str], ...]] = {
         _guest_files,
         _room("run tests"),
     ),
+    "give guests a NIC": (_nic_files, _models, _tap),
     "fetch Debian's kernels": (_apt,),
     "build kernels": (_build_tools, _room("build kernels")),
 }

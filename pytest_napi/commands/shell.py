@@ -26,7 +26,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     shell.add_argument("--kernel", required=True, metavar="SPEC", help="as pytest's --kernel")
     for option in options.OPTIONS:
-        if option.field in ("preempt", "accel", "cpus", "memory_mib", "boot_timeout"):
+        if option.field in ("preempt", "accel", "cpus", "memory_mib", "boot_timeout", "nics"):
             shell.add_argument(
                 "--" + option.flag.removeprefix("--napi-"),
                 dest=option.field,
@@ -49,7 +49,7 @@ def _parser(option: options.Option) -> Callable[[str], object]:
 
 
 def _shell(given: argparse.Namespace) -> int:
-    fields = ("accel", "cpus", "memory_mib", "boot_timeout")
+    fields = ("accel", "cpus", "memory_mib", "boot_timeout", "nics")
     chosen = {name: getattr(given, name) for name in fields if getattr(given, name) is not None}
     settings = Settings(kernels=(given.kernel,), **chosen)
     run = Run(settings, say=lambda line: print(f"pytest-napi: {line}", file=sys.stderr))

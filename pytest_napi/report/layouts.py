@@ -76,13 +76,16 @@ def _rows(comparison: Comparison) -> list[tuple[str, ...]]:
         name: ("", *(_ratio(base, other, name) for other in others))
         for name in ("mean_ns", "max_ns")
     }
+    received = [column.frames for column in columns]
+    frames = [("received", *("-" if rate is None else f"{rate:.0f}/s" for rate in received))]
     return [
         ("", *(_line(column.label) for column in columns)),
         ("mean", *(_time(s, "mean_ns") for s in series)),
         ("worst", *(_time(s, "max_ns") for s in series)),
         ("over 1 s", *(f"{s.over(_SECOND_NS)} of {s.n}" for s in series)),
         ("RCU stalls", *(str(column.stalls) for column in columns)),
-        ("re-entries", *(f"{c.rate:.0f}/s" if c.rate else "-" for c in columns)),
+        *(frames if any(received) else []),
+        ("re-entries", *(f"{c.reentries:.0f}/s" if c.rate else "-" for c in columns)),
         ("mean ratio", *ratios["mean_ns"]),
         ("worst ratio", *ratios["max_ns"]),
     ]
@@ -156,7 +159,10 @@ def _description(comparison: Comparison) -> str:
     seconds = [f"{(m.end_ns - m.start_ns) / 1e9:.0f}" for m in measurements]
     loads = [column.result.load for column in columns]
     on = [",".join(map(str, load.cpus)) for load in loads if load is not None]
-    under = f"under a NAPI re-entry load on CPU {_distinct(on)}" if on else "under no load"
+    traffic = any(column.frames is not None for column in columns)
+    kind = "traffic into a NIC polled" if traffic else "a NAPI re-entry load"
+    where = "in softirq" if on and set(on) == {"-1"} else f"on CPU {_distinct(on)}"
+    under = f"under {kind} {where}" if on else "under no load"
     kernels = [f"{_line(c.label)}: {_line(c.guest.release)}" for c in columns]
     return (
         f"{_line(subject.operation)} on CPU {_distinct(m.cpu for m in measurements)} for "

@@ -51,6 +51,8 @@ class GuestRecord(msgspec.Struct, frozen=True):
     memory_mib: int
     restored: bool = False
     """A copy of a guest that had been saved; else booted for this test."""
+    nics: tuple[str, ...] = ()
+    """The NICs as ``--napi-nic`` takes them."""
 
 
 class Result(msgspec.Struct):

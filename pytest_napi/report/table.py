@@ -34,7 +34,7 @@ def _row(record: TestRecord, result: Result) -> tuple[str, ...]:
     return (
         guest.kernel if guest is not None else "-",
         (guest.preemption or "?") if guest is not None else "-",
-        f"{result.load.reentries_per_second:.0f}" if result.load is not None else "-",
+        f"{result.load.rate:.0f}" if result.load is not None else "-",
         *_figures(result.measurement.idle),
         *_figures(loaded),
         str(loaded.over(_SECOND_NS)),

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import newer_qemu
+from cli import PATCH, built
 from runs import NapiRun, command, fetched
 
 
@@ -19,6 +21,22 @@ def kernel_6_12():
 @pytest.fixture(scope="session")
 def kernel_6_1():
     return fetched("debian:6.1")
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory):
+    """Build 6.12 without preemption, and the same with the fix; both are kept in the cache."""
+    folder = tmp_path_factory.mktemp("images")
+    images = {"before": folder / "before.img", "after": folder / "after.img"}
+    built("debian:6.12", images["before"])
+    built("debian:6.12", images["after"], patches=[PATCH])
+    return images
+
+
+@pytest.fixture(scope="session")
+def with_igb():
+    """Return the environment in which QEMU is one that has an igb: the host's, or a fetched one."""
+    return newer_qemu.environment((8, 0))
 
 
 @pytest.fixture

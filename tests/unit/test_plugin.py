@@ -157,7 +157,11 @@ def test_too_little_memory(refuse):
 def test_a_host_that_lacks_a_program(refuse, pytester, monkeypatch, hidden, said):
     Path("image").write_bytes(bzimage())
     which = shutil.which
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == hidden else which(name))
+
+    def without(name, path=None):
+        return None if name == hidden else which(name, path=path)
+
+    monkeypatch.setattr(shutil, "which", without)
     assert said in refuse("--kernel=image", "--napi-accel=tcg")
 
 
@@ -229,7 +233,8 @@ def test_ini_values_and_their_precedence(pytester):
 
 # What a test that cannot be judged does, without the guest it takes to get there.
 UNDECIDED = """
-from pytest_napi.fixtures import RUN, TEST, Inconclusive
+from pytest_napi.experiments import Inconclusive
+from pytest_napi.fixtures import RUN, TEST
 from pytest_napi.run import GuestTest
 
 def test_undecided(request):
