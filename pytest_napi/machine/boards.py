@@ -23,20 +23,50 @@ class ProbeGuest:
     """The ``-device`` the instructions talk to."""
     status: int
     """QEMU's exit status when the instructions ran."""
+    slow: int
+    """The same when each of them took hundreds of cycles."""
+
+
+_PROBE_ROUNDS = 3
+_PROBE_TURNS = 300_000
+_PROBE_CYCLES = 50
+"""Cycles a turn of the probe's loop may take, in the best of the rounds: a CPU needs 1 and TCG 5.
+A KVM that interprets its guests instead of running them needs 700: kernels boot for minutes there.
+"""
 
 
 def _x86_probe() -> ProbeGuest:
-    """The x86 probe: 16-bit code at the reset vector, 16 bytes below the end of the ROM.
+    """The x86 probe: enters protected mode, times a loop, and ends QEMU by its isa-debug-exit.
 
-    ``mov $PORT,%dx; mov $VALUE,%al; out %al,(%dx); hlt``: isa-debug-exit then ends QEMU with the
-    status ``VALUE << 1 | 1``.
+    That ends QEMU with the status ``VALUE << 1 | 1``.  Real mode would not tell: before Westmere,
+    KVM interprets it where everything else runs at full speed.
     """
-    port, value, size = 0xF4, 0x2A, 0x10000
-    code = struct.pack("<BHBBBB", 0xBA, port, 0xB0, value, 0xEE, 0xF4)
+    port, ran, slow, size, start = 0xF4, 0x2A, 0x2B, 0x10000, 0xFF00
+    base = (1 << 32) - size  # where the ROM is; its last 16 bytes are at the reset vector
+    # An empty entry and flat 32-bit code, "accessed" already: the CPU cannot write that to a ROM.
+    gdt = bytes(8) + struct.pack("<HHBBBB", 0xFFFF, 0, 0, 0x9B, 0xCF, 0)
+    table = start - len(gdt)
+    pointer = struct.pack("<HI", len(gdt) - 1, base + table)
+    real = b"\xfa"  # cli
+    real += struct.pack("<5sH", b"\x66\x2e\x0f\x01\x16", table - len(pointer))  # lgdtl %cs:
+    real += b"\x0f\x20\xc0\x0c\x01\x0f\x22\xc0"  # mov %cr0,%eax; or $1,%al; mov %eax,%cr0
+    real += struct.pack("<2sIH", b"\x66\xea", base + start + len(real) + 8, 8)  # ljmpl $8,$next
+    protected = struct.pack("<BI", 0xBE, _PROBE_ROUNDS)  # mov $ROUNDS,%esi
+    protected += b"\x0f\x31\x89\xc7"  # 1: rdtsc; mov %eax,%edi
+    protected += struct.pack("<BI", 0xB9, _PROBE_TURNS)  # mov $TURNS,%ecx
+    protected += b"\x49\x75\xfd"  # 2: dec %ecx; jnz 2b
+    protected += b"\x0f\x31\x29\xf8"  # rdtsc; sub %edi,%eax
+    protected += struct.pack("<BI", 0x3D, _PROBE_TURNS * _PROBE_CYCLES)  # cmp $LIMIT,%eax
+    protected += b"\x72\x07\x4e\x75\xe6"  # jb 3f; dec %esi; jnz 1b
+    protected += bytes((0xB0, slow, 0xEB, 2, 0xB0, ran))  # mov $SLOW,%al; jmp 4f; 3: mov $RAN,%al
+    protected += struct.pack("<BIBB", 0xBA, port, 0xEE, 0xF4)  # 4: mov $PORT,%edx; out; hlt
+    code = (pointer + gdt).rjust(start, b"\0") + real + protected
+    reset = struct.pack("<Bh", 0xE9, start - (size - 16 + 3))  # jmp start
     return ProbeGuest(
-        rom=code.ljust(16, b"\xf4").rjust(size, b"\0"),
+        rom=code.ljust(size - 16, b"\xf4") + reset.ljust(16, b"\xf4"),
         device=f"isa-debug-exit,iobase={port:#x},iosize=1",
-        status=value << 1 | 1,
+        status=ran << 1 | 1,
+        slow=slow << 1 | 1,
     )
 
 

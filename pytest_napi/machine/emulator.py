@@ -98,6 +98,8 @@ def probe(emulator: Emulator, board: Board, accelerator: str) -> str | None:
         os.close(rom)
     if done.returncode == board.probe.status:
         return None
+    if done.returncode == board.probe.slow:
+        return "it interprets a guest instead of running it"
     said = done.stderr.strip().splitlines()
     return said[-1] if said else f"QEMU ended with status {done.returncode}"
 

@@ -3,7 +3,15 @@
 
 import pytest
 
+from pytest_napi.machine.boards import BOARDS
+from pytest_napi.machine.emulator import find_emulator, probe
 from runs import fetched
+
+
+@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+def test_the_guest_that_probes_an_accelerator_runs(board):
+    assert probe(find_emulator(board), board, "tcg") is None
+
 
 COMMANDS = """
 import subprocess

@@ -71,6 +71,12 @@ def test_kvm_that_aborts_is_not(qemu, kvm):
     assert "KVM internal error" in chosen.reason
 
 
+def test_kvm_that_interprets_its_guest_is_not(qemu, kvm):
+    chosen = choose_accelerator("auto", qemu(runs=f"exit {BOARD.probe.slow}"), BOARD, kvm)
+    assert chosen.name == "tcg"
+    assert "interprets" in chosen.reason
+
+
 def test_kvm_that_hangs_is_given_up_in_seconds(qemu, kvm, monkeypatch):
     assert emulator.PROBE_SECONDS < 3
     monkeypatch.setattr(emulator, "PROBE_SECONDS", 0.2)
