@@ -193,13 +193,16 @@ def results(tests: Sequence[TestRecord], kernels: Sequence[str]) -> Results:
 
 
 def check_writable(path: Path) -> None:
-    """Make the results file, so that a run does not learn at its end that it cannot be written.
+    """Find out now, and not at the end of a run, whether the results file can be written.
 
-    Raises HostUnfit.
+    Leaves no file that was not there.  Raises HostUnfit.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.exists()
         path.open("ab").close()
+        if not there:
+            path.unlink()
     except OSError as error:
         raise HostUnfit(f"cannot write the results to {path}: {error.strerror}") from None
 

@@ -9,6 +9,7 @@ from pytest_napi.report.record import (
     FORMAT,
     LOGGED,
     TestRecord,
+    check_writable,
     from_plain,
     read_results,
     to_plain,
@@ -86,6 +87,16 @@ def test_results_are_read_as_they_were_written(tmp_path):
     assert read.tests == list(seed_pair())
     assert read.labels == ["after", "before"]
     assert from_plain(to_plain(before(STALL))) == before(STALL)
+
+
+def test_a_run_that_never_comes_to_its_results_leaves_none(tmp_path):
+    path = tmp_path / "folder" / "r.json"
+    check_writable(path)
+    assert not path.exists()
+    write_results(path, seed_pair(), [])
+    before = path.read_bytes()
+    check_writable(path)
+    assert path.read_bytes() == before
 
 
 def test_results_of_an_earlier_version_are_read(tmp_path):
