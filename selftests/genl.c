@@ -60,8 +60,11 @@ static void index_attributes(const struct nlmsghdr *message, genl_object object)
 	}
 }
 
-/* Until the answer, or the dump, ends. */
-static int receive(void (*take)(genl_object object))
+/*
+ * Takes one answer, or a whole dump: up to NLMSG_DONE, as the netdev family sends its dumps without
+ * NLM_F_MULTI.
+ */
+static int receive(int dump, void (*take)(genl_object object))
 {
 	static union {
 		struct nlmsghdr header;
@@ -85,7 +88,7 @@ static int receive(void (*take)(genl_object object))
 			}
 			index_attributes(message, object);
 			take(object);
-			if (!(message->nlmsg_flags & NLM_F_MULTI))
+			if (!dump)
 				return 0;
 		}
 	}
@@ -109,7 +112,7 @@ int genl_open(const char *family)
 	put(&request, CTRL_ATTR_FAMILY_NAME, family, strlen(family) + 1);
 	if (send(genl_socket, &request, request.header.nlmsg_len, 0) < 0)
 		return -1;
-	return receive(take_family);
+	return receive(0, take_family);
 }
 
 int genl_dump(uint8_t command, const struct genl_u32 attributes[2],
@@ -123,7 +126,7 @@ int genl_dump(uint8_t command, const struct genl_u32 attributes[2],
 			    sizeof(attributes[i].value));
 	if (send(genl_socket, &request, request.header.nlmsg_len, 0) < 0)
 		return -1;
-	return receive(take);
+	return receive(1, take);
 }
 
 int64_t genl_number(const struct nlattr *attribute)
