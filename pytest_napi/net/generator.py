@@ -62,7 +62,9 @@ class Generator(Closing):
 
     ``descriptor`` is the host's end of a NIC's wire: frames go out as ``framing`` says (``stream``:
     each after its length in 4 bytes, big-endian; ``dgram``: one a send).  ``seconds`` None is until
-    it is stopped.  Raises ValueError for a shape that makes no sense.
+    it is stopped.  ``watch`` is told every count, and returns how many frames may have been offered
+    until the next, None: any; ``ahead`` is that until the first.  Raises ValueError for a shape
+    that makes no sense.
     """
 
     def __init__(
@@ -73,7 +75,8 @@ class Generator(Closing):
         shape: Shape,
         *,
         seconds: float | None = None,
-        watch: Callable[[Count], None] | None = None,
+        ahead: int | None = None,
+        watch: Callable[[Count], int | None] | None = None,
     ) -> None:
         check(shape)
         self._watch = watch
@@ -86,6 +89,7 @@ class Generator(Closing):
             "sizes": [len(frame) for frame in frames],
             "shape": to_plain(shape),
             "seconds": seconds,
+            "ahead": ahead,
         }
         try:
             os.write(data, b"".join(frames))
@@ -118,7 +122,9 @@ class Generator(Closing):
         for line in self._process.stdout:
             self._counts.append(msgspec.json.decode(line, type=Count))
             if self._watch is not None:
-                self._watch(self._counts[-1])
+                allowed = self._watch(self._counts[-1])
+                if allowed is not None:
+                    self._tell(f"{allowed}\n")
 
     @property
     def counts(self) -> tuple[Count, ...]:

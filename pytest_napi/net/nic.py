@@ -108,12 +108,7 @@ class Nic:
         _up(self._guest.run, self.name, self.ipv4, self.ipv6)
         if self.peer is not None:
             _up(self.peer.run, self.peer.name, self.peer_ipv4, self.peer_ipv6)
-        # A vmxnet3 that is sent frames before its link is up never receives again.
-        deadline = time.monotonic() + _CARRIER_SECONDS
-        while self._read("carrier") != "1":
-            if time.monotonic() > deadline:
-                raise NicError(f"{self.name} has no link after {_CARRIER_SECONDS:.0f} s")
-            time.sleep(_POLL_SECONDS)
+        self.wait_link()
         if model.channels is not None:
             self.ethtool.set_channels(**{model.channels: self.config.queues})
         if self.config.queues > 1:
@@ -124,6 +119,20 @@ class Nic:
             raise NicError(
                 f"{self.name} has {self.rx_queues} RX queues, {self.config.queues} were asked for"
             )
+
+    def wait_link(self) -> None:
+        """Wait until the device has a link: an e1000e is without for 2 s after every change to it.
+
+        Raises NicError when it has none in 15 s, or is down.
+        """
+        # A vmxnet3 that is sent frames before its link is up never receives again.
+        deadline = time.monotonic() + _CARRIER_SECONDS
+        while (carrier := self._read("carrier")) != "1":
+            if not carrier:
+                raise NicError(f"{self.name} is down and receives nothing")
+            if time.monotonic() > deadline:
+                raise NicError(f"{self.name} has no link after {_CARRIER_SECONDS:.0f} s")
+            time.sleep(_POLL_SECONDS)
 
     @property
     def rx_queues(self) -> int:

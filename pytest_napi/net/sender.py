@@ -3,8 +3,9 @@
 
     python -m pytest_napi.net.sender
 
-Takes its orders as one JSON line on stdin, and ends when a second one, or the end of stdin, comes.
-Prints a JSON line with its counts every 100 ms and at its end.
+Takes its orders as one JSON line on stdin.  A number on a later line is how many frames it may have
+offered until the next; it ends when an empty line, or the end of stdin, comes.  Prints a JSON line
+with its counts every 100 ms and at its end.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ LAG_SECONDS = 0.1
 """What is sent late is made up for up to this: the mean rate is what was asked for.  What is later
 is given up, so that a guest that was away for long is not met by one huge burst."""
 
+_ALLOWED_SECONDS = 0.002
+"""How soon it is noticed that more frames are allowed."""
+
 _NAP_SECONDS = 0.05
 """How long a stop may go unnoticed."""
 
@@ -52,6 +56,8 @@ class Wire:
         self.refused = 0
         self.broken = False
         """A frame was left half written: whatever follows it is no frame any more."""
+        self.allowed = float("inf")
+        """Frames that may have been offered."""
         self._sock = sock
         self._stream = framing == STREAM
         self._size = len(frames[0])  # all flows have frames of one size
@@ -59,9 +65,17 @@ class Wire:
         self._next = 0
         self._poll = select.poll()
         self._poll.register(sock, select.POLLOUT)
+        self._hang_up = select.poll()
+        self._hang_up.register(sock, 0)
         heads = [len(frame).to_bytes(4, "big") if self._stream else b"" for frame in frames]
         self._records = [head + frame for head, frame in zip(heads, frames, strict=True)]
         self._batches: dict[tuple[int, int], tuple[bytes, list[int]]] = {}
+
+    def wait_allowed(self, seconds: float) -> bool:
+        """Wait until more frames may be offered, or for ``seconds``.  Raises PeerGone."""
+        if self.offered >= self.allowed and self._hang_up.poll(seconds * 1000):
+            raise PeerGone
+        return self.offered < self.allowed
 
     def send(self, count: int) -> None:
         """Send the next ``count`` frames; returns early when it is to stop.  Raises PeerGone."""
@@ -203,6 +217,9 @@ def follow(
             time.sleep(min(at - now, _NAP_SECONDS))
             now = time.monotonic()
             counter.tick(now)
+        while now < end and not stop.is_set() and not wire.wait_allowed(_ALLOWED_SECONDS):
+            now = time.monotonic()
+            counter.tick(now)
         if now >= end or stop.is_set():
             break
         if due:
@@ -219,12 +236,6 @@ def main() -> None:
     """Take the orders and follow them."""
     orders = json.loads(sys.stdin.readline())
     stop = threading.Event()
-
-    def wait() -> None:
-        sys.stdin.readline()
-        stop.set()
-
-    threading.Thread(target=wait, daemon=True).start()
     data = os.pread(orders["frames"], sum(orders["sizes"]), 0)
     frames, at = [], 0
     for size in orders["sizes"]:
@@ -232,6 +243,17 @@ def main() -> None:
         at += size
     pace = Pace()
     wire = Wire(socket.socket(fileno=orders["descriptor"]), orders["framing"], frames, stop)
+    if orders["ahead"] is not None:
+        wire.allowed = orders["ahead"]
+
+    def listen() -> None:
+        for line in iter(sys.stdin.readline, ""):
+            if not line.strip():
+                break
+            wire.allowed = int(line)
+        stop.set()
+
+    threading.Thread(target=listen, daemon=True).start()
     reason = "done"
     try:
         follow(wire, from_plain(orders["shape"]), orders["seconds"], stop, pace)

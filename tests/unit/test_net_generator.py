@@ -64,8 +64,33 @@ def kind(request):
     return request.param
 
 
-def generate(sink, shape, seconds=None):
-    return Generator(sink.theirs.fileno(), sink.framing, FRAMES, shape, seconds=seconds)
+def generate(sink, shape, seconds=None, **limits):
+    return Generator(sink.theirs.fileno(), sink.framing, FRAMES, shape, seconds=seconds, **limits)
+
+
+def test_no_more_is_offered_than_is_allowed(kind):
+    sink = Sink(kind)
+    seen = []
+
+    def watch(count):
+        seen.append(count.offered)
+        return 5000 if len(seen) > 2 else None
+
+    with generate(sink, Flood(batch=100), ahead=1000, watch=watch) as generator:
+        while len(seen) < 6:
+            time.sleep(0.01)
+        generator.stop()
+    assert seen[:2] == [1000, 1000]
+    assert seen[5] == len(sink.end()) == 5000
+
+
+def test_a_peer_that_goes_while_nothing_is_allowed():
+    sink = Sink(socket.SOCK_STREAM)
+    with generate(sink, Flood(), ahead=0) as generator:
+        time.sleep(0.2)
+        sink.ours.shutdown(socket.SHUT_RDWR)
+        assert generator.wait(2).reason == "peer gone"
+    sink.end()
 
 
 @pytest.mark.parametrize("shape", [Flood(), Paced(5000), OnOff(5000, 0.1, 0.1)], ids=str)
