@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from pytest_napi.errors import NapiError
@@ -36,8 +37,14 @@ class Ethtool:
         self._device = device
 
     def statistics(self) -> dict[str, int]:
-        """Return the driver's own counters (``ethtool -S``) under its own names."""
-        return {name: int(value) for name, value in _ROW.findall(self._say("-S"))}
+        """Return the driver's own counters (``ethtool -S``) under its own names.
+
+        A name that every queue has is the sum over the queues.
+        """
+        found: Counter[str] = Counter()
+        for name, value in _ROW.findall(self._say("-S")):
+            found[name] += int(value)
+        return found
 
     def queue_packets(self) -> dict[int, int]:
         """Return the frames each RX queue has received, as far as the driver counts them."""

@@ -54,8 +54,8 @@ class TrafficCounts:
     """Frames the guest's driver has received."""
     dropped: Mapping[str, int]
     """Frames that were thrown away, by who did it: the ``tap``'s queue, the guest's NIC by its own
-    account (``rx_missed``, ``rx_errors``), or QEMU's model of it (``emulated``), where that is
-    known to count nothing."""
+    account (``rx_missed``, ``rx_errors``, ``ring_full``), or QEMU's model of it (``emulated``),
+    where that is known to count nothing."""
     generator: Count
 
     @property
@@ -67,6 +67,10 @@ class TrafficCounts:
     def delivered_per_second(self) -> float:
         """The rate at which frames arrived."""
         return self.delivered / self.seconds
+
+
+def _with_dropped(counts: TrafficCounts, who: str, frames: int) -> TrafficCounts:
+    return replace(counts, dropped=MappingProxyType({**counts.dropped, who: frames}))
 
 
 class Traffic:
@@ -113,8 +117,9 @@ class Traffic:
         self._cpu = cpu
         self._show = show
         self._framing = backend.framing
+        self._model = NIC_MODELS[nic.config.model]
         # A NIC that throws frames away holds nothing up, and cannot say how many are on their way.
-        self._limited = backend.reads_ahead and not NIC_MODELS[nic.config.model].drops
+        self._limited = backend.reads_ahead and not self._model.drops
         self._counts: TrafficCounts | None = None
 
     @property
@@ -170,6 +175,7 @@ class Traffic:
         assert self.nic.wire.ours is not None
         self._queues = _Queues(self.nic)
         self._tap_dropped = self.nic.wire.dropped()
+        self._ring_full = self._read_ring_full()
         self._begun = time.monotonic()
         self.generator = Generator(
             self.nic.wire.ours.fileno(),
@@ -230,9 +236,10 @@ class Traffic:
             dropped=MappingProxyType(self._dropped(latest, first, last)),
             generator=latest,
         )
-        if counts.lost and NIC_MODELS[self.nic.config.model].drops:
-            told = MappingProxyType({**counts.dropped, "emulated": counts.lost})
-            counts = replace(counts, dropped=told)
+        if full := self._read_ring_full() - self._ring_full:
+            counts = _with_dropped(counts, "ring_full", full)
+        elif counts.lost and self._model.drops and self._model.drop_counter is None:
+            counts = _with_dropped(counts, "emulated", counts.lost)
         self._counts = counts
         if self._watched.error is not None:
             raise self._watched.error
@@ -243,6 +250,10 @@ class Traffic:
             )
         if stalled is not None:
             raise NicError(f"{self.nic.name}: {stalled}")
+
+    def _read_ring_full(self) -> int:
+        counter = self._model.drop_counter
+        return 0 if counter is None else self.nic.ethtool.statistics()[counter]
 
     def _dropped(self, count: Count, first: NicTick, last: NicTick) -> dict[str, int]:
         dropped = {

@@ -21,8 +21,10 @@ VMXNET3 = """NIC statistics:
      Rx Queue#: 0
        ucast pkts rx: 5
        mcast pkts rx: 2
+       pkts rx OOB: 3
      Rx Queue#: 1
        ucast pkts rx: 0
+       pkts rx OOB: 4
      tx timeout count: 0
 """
 
@@ -68,6 +70,10 @@ def test_a_change_that_changes_nothing_is_not_made():
 )
 def test_frames_by_queue(said, queues):
     assert Ethtool(FakeGuest(S=said), "eth0").queue_packets() == dict(enumerate(queues))
+
+
+def test_a_counter_of_each_queue_is_summed():
+    assert Ethtool(FakeGuest(S=VMXNET3), "eth0").statistics()["pkts rx OOB"] == 7
 
 
 def test_a_refusal_is_one_line():
