@@ -24,8 +24,13 @@ class NapiError(Exception):
 class GuestLost(NapiError):
     """The guest is gone: QEMU died, the guest's kernel panicked, or it stopped answering.
 
-    An error of the one test that used the guest, never a failed bound.
+    An error of the one test that used the guest, never a failed bound.  ``emulator_defect`` is true
+    where the guest's log proves that it was not its kernel that broke it, but a defect of QEMU.
     """
+
+    def __init__(self, message: str, detail: str = "", *, emulator_defect: bool = False) -> None:
+        super().__init__(message, detail)
+        self.emulator_defect = emulator_defect
 
 
 class KernelUnusable(NapiError):

@@ -25,16 +25,13 @@ from pytest_napi.net import load as net_load
 from pytest_napi.net.load import LoadUnsupportedError, ReentryLoad
 from pytest_napi.net.nic import Nic
 from pytest_napi.options import Settings, marked
+from pytest_napi.repeat import FOLDER, NOTES, TEST
 from pytest_napi.report.progress import Progress
 from pytest_napi.report.record import LOGGED
 from pytest_napi.run import IDLE_SECONDS, LOADED_SECONDS, GuestTest, Run, Target, drivers
 
 RUN = pytest.StashKey[Run]()
 """In ``config.stash``: the run."""
-TEST = pytest.StashKey[GuestTest]()
-"""In ``item.stash``: the test's guest and records, once it has asked for a guest."""
-FOLDER = pytest.StashKey[Path]()
-"""In ``item.stash``: where the files of its machine go."""
 NEXT = pytest.StashKey[pytest.Item | None]()
 """In ``item.stash``: the test that runs after it."""
 PROGRESS = pytest.StashKey[Progress]()
@@ -69,6 +66,7 @@ def napi_test(
     settings = test_settings(run.settings, request.node)
     _skip_what_cannot_be(napi_target, request.fixturenames, run.nics(settings))
     test = GuestTest(run, request.node.nodeid)
+    test.record.notes += request.node.stash.get(NOTES, [])
     request.node.stash[TEST] = test
     progress = request.config.stash[PROGRESS]
     measuring = any(name in MEASURING for name in request.fixturenames)

@@ -24,12 +24,12 @@ from pytest_napi.fixtures import (
     NEXT,
     PROGRESS,
     RUN,
-    TEST,
     target_of,
     test_settings,
 )
 from pytest_napi.gather import UNFIT, Gatherer
 from pytest_napi.guest.ethtool import NicError
+from pytest_napi.repeat import LOST_TO_EMULATOR, TEST, Repeater
 from pytest_napi.report import expect
 from pytest_napi.report.progress import Progress
 from pytest_napi.report.record import EITHER, LOGGED, SplatRecord, TestRecord, to_plain
@@ -55,6 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
     run = Run(settings, say=lambda line: _say(config, line), workers=workers)
     config.stash[RUN] = run
     config.pluginmanager.register(Gatherer(run), "napi-gatherer")
+    if not config.pluginmanager.hasplugin("rerunfailures"):  # which repeats these tests itself
+        config.pluginmanager.register(Repeater(), "napi-repeater")
     config.stash[PROGRESS] = Progress(None)
 
 
@@ -183,10 +185,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
     """Let a test know which one comes next: its guest can be prepared."""
     item.stash[NEXT] = nextitem
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -232,6 +237,8 @@ def pytest_runtest_makereport(
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, _WITHOUT_TRACEBACK):
         report.longrepr = _with_detail(error)
+    if isinstance(error, GuestLost) and error.emulator_defect:
+        item.stash[LOST_TO_EMULATOR] = str(error)
     record = test.record if test is not None else TestRecord(item.nodeid)
     _note_target(item, record)
     if test is not None or (record.kernel and not report.passed):

@@ -357,7 +357,8 @@ class GuestTest:
         self._log_mark = log.mark()
         quirk = self.booted.machine.quirk
         if found and quirk is not None:
-            raise GuestLost(f"guest lost: {found[0].line} ({quirk})", log.excerpt(found[0]))
+            message = f"guest lost: {found[0].line} ({quirk})"
+            raise GuestLost(message, log.excerpt(found[0]), emulator_defect=True)
         new = [SplatRecord(splat.kind, splat.line, log.excerpt(splat)) for splat in found]
         self.record.splats += new
         return new

@@ -205,9 +205,13 @@ class Machine(Closing):
         status = self._ended()
         self.console.join(_DEATH_SECONDS if status is not None else 0)
         panic = next((s for s in self.log.splats() if s.kind == "panic"), None)
+        quirk = self.quirk
+        if quirk is not None:
+            saw = panic.line if panic is not None else reason
+            message = f"guest lost: {saw} ({quirk})"
+            return GuestLost(message, self.console.tail(40), emulator_defect=True)
         if panic is not None:
-            because = f" ({self.quirk})" if self.quirk is not None else ""
-            return GuestLost(f"guest lost: {panic.line}{because}", self.console.tail(40))
+            return GuestLost(f"guest lost: {panic.line}", self.console.tail(40))
         if status is None:
             return GuestLost(f"guest lost: {reason}", self.console.tail())
         if status == 0:

@@ -56,6 +56,48 @@ def test_each_loss_costs_one_test_and_is_named(napi):
     assert [splat["kind"] for splat in outcomes["test_panic"]["splats"]][-1] == "panic"
 
 
+# What the kernel printed when a vCPU of QEMU 7.2 had lost its flags, and how often it is lost.
+EMULATOR_DEFECT = """
+from pathlib import Path
+
+SPLAT = (
+    "Oops: double fault: 0000 [#1] PREEMPT SMP NOPTI",
+    "RSP: 0018:ffffc9000006bcd0 EFLAGS: 04b2e342",
+)
+
+def defect(guest, times):
+    runs = Path(__file__).with_name(f"runs-{times}")
+    runs.write_text(runs.read_text() + "x" if runs.exists() else "x")
+    if len(runs.read_text()) <= times:
+        for line in SPLAT:
+            guest.write_text("/dev/kmsg", f"{line}\\n")
+
+def test_lost_once(guest):
+    defect(guest, 1)
+
+def test_always_lost(guest):
+    defect(guest, 99)
+"""
+
+
+def test_one_lost_to_a_defect_of_the_emulator_is_repeated(napi, tmp_path):
+    run = napi(
+        *("--kernel=k=debian:6.12", "--napi-accel=tcg", f"--napi-artifacts={tmp_path / 'kept'}"),
+        source=EMULATOR_DEFECT,
+    )
+    assert run.status == 1
+    assert "1 passed, 1 error" in run.out
+    once, always = run.tests
+    assert (once["outcome"], always["outcome"]) == ("passed", "lost")
+    assert [len(test["notes"]) for test in run.tests] == [1, 2]
+    assert once["notes"][0].startswith("run again: guest lost: Oops: double fault: 0000")
+    assert "flags that no x86 CPU can have" in once["notes"][0]
+    assert f"{once['nodeid']}: {once['notes'][0]}" in run.out
+    assert once["splats"] == []
+    consoles = sorted(tmp_path.glob("kept/*lost_once*/**/console.log"))
+    assert ["EFLAGS: 04b2e342" in path.read_text() for path in consoles] == [True, False]
+
+
 def test_a_guest_that_does_not_boot_in_time_is_given_up(napi):
     source = "def test_it(guest): pass\n"
     run = napi(

@@ -21,6 +21,18 @@ def test_nobody_else_is(emulator, accelerator):
     assert blame(emulator, accelerator, STALE_INT3) is None
 
 
+@pytest.mark.parametrize("emulator", [OLD, NEW])
+def test_any_tcg_is_to_blame_for_flags_that_no_cpu_can_have(emulator):
+    lines = ["[    4.8] RSP: 0018:ffffc9000006bcd0 EFLAGS: 04b2e342"]
+    assert str(blame(emulator, TCG, lines)).endswith("a defect of this QEMU's tcg")
+    assert blame(emulator, KVM, lines) is None
+
+
+@pytest.mark.parametrize("flags", ["00010246", "003f7fd7", "00000002"])
+def test_flags_that_a_cpu_can_have_blame_nobody(flags):
+    assert blame(OLD, TCG, [f"[ 4.8] RSP: 0018:ffffc9000006bcd0 EFLAGS: {flags}"]) is None
+
+
 def test_other_deaths_are_the_kernels_own():
     lines = ["[ 3.3] Oops: general protection fault: 0000 [#1]", "[ 3.4] Kernel panic"]
     assert blame(OLD, TCG, lines) is None

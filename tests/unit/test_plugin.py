@@ -234,7 +234,8 @@ def test_ini_values_and_their_precedence(pytester):
 # What a test that cannot be judged does, without the guest it takes to get there.
 UNDECIDED = """
 from pytest_napi.experiments import Inconclusive
-from pytest_napi.fixtures import RUN, TEST
+from pytest_napi.fixtures import RUN
+from pytest_napi.repeat import TEST
 from pytest_napi.run import GuestTest
 
 def test_undecided(request):

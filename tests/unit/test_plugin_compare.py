@@ -16,7 +16,8 @@ import pytest
 
 from pytest_napi.errors import GuestLost
 from pytest_napi.experiments import Inconclusive
-from pytest_napi.fixtures import RUN, TEST
+from pytest_napi.fixtures import RUN
+from pytest_napi.repeat import TEST
 from pytest_napi.report.record import LOGGED
 from pytest_napi.run import GuestTest
 from records import BEFORE, OVER, STALL, record, result

@@ -11,8 +11,8 @@ PACKAGE = Path(pytest_napi.__file__).parent
 GROUND = ("cache", "closing", "errors", "quiet", "shipped", "untrusted")
 # Data flows from left to right.
 LINE = ("options", "kernel", "image", "machine", "guest", "net", "measure", "bounds", "report")
-ROOF = ("commands", "experiments", "fixtures", "gather", "plugin", "run", "terminal")
-MAY_IMPORT_PYTEST = ("commands", "experiments", "fixtures", "gather", "plugin")
+ROOF = ("commands", "experiments", "fixtures", "gather", "plugin", "repeat", "run", "terminal")
+MAY_IMPORT_PYTEST = ("commands", "experiments", "fixtures", "gather", "plugin", "repeat")
 
 
 def modules():
